@@ -1,0 +1,69 @@
+# A small front for Meson. `make` builds; `make demo` and `make check` also install what is missing.
+#
+#   make demo            set up, build, and show calltrail at work on a bundled example
+#   make check           set up, build, run all tests; last line: N passed, N failed
+#   make lint            formatting, static analysis, layering
+#   make check-modules   unwind rows of every module on this machine against readelf
+#   make check-full      the long runs: 100 million single steps, all modules, long fuzzing
+#   make fuzz            fuzz every reader for FUZZ_SECONDS each
+#   make bench           measure; writes bench/RESULTS.md
+#   make SANITIZE=address,undefined check
+#   make install         PREFIX and DESTDIR as usual
+
+SANITIZE ?=
+FUZZ_SECONDS ?= 600
+PREFIX ?= /usr/local
+comma := ,
+BUILD := build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
+MESON_FLAGS := --prefix=$(PREFIX) $(if $(SANITIZE),-Db_sanitize=$(SANITIZE) -Db_lundef=false)
+
+.PHONY: all tests setup setup-tests demo check lint check-modules check-full fuzz bench install clean
+
+all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) calltrail libcalltrail-rt.so
+
+$(BUILD)/build.ninja: meson.build meson_options.txt
+	@test -f $@ || meson setup $(BUILD) $(MESON_FLAGS)
+
+tests: $(BUILD)/build.ninja
+	@meson configure $(BUILD) -Dtests=true -Dwerror=true
+	@ninja -C $(BUILD)
+
+setup:
+	@scripts/setup build
+
+setup-tests:
+	@scripts/setup build test
+
+demo: setup
+	@$(MAKE) --no-print-directory all
+	@scripts/demo $(BUILD)
+
+check: setup-tests
+	@$(MAKE) --no-print-directory tests
+	@BUILD=$(BUILD) SANITIZE=$(SANITIZE) scripts/check
+
+lint: setup-tests
+	@$(MAKE) --no-print-directory tests
+	@scripts/lint $(BUILD)
+
+check-modules: setup-tests
+	@$(MAKE) --no-print-directory tests
+	@CFI_ORACLE=$(BUILD)/tests/cfi_oracle scripts/check-modules
+
+check-full: setup-tests
+	@$(MAKE) --no-print-directory tests
+	@BUILD=$(BUILD) SANITIZE=$(SANITIZE) scripts/check --full
+
+fuzz: setup-tests
+	@scripts/fuzz $(FUZZ_SECONDS)
+
+bench: setup-tests
+	@$(MAKE) --no-print-directory tests
+	@BUILD=$(BUILD) scripts/bench
+
+install: all
+	@meson install -C $(BUILD) --no-rebuild
+
+clean:
+	@rm -rf build build-*

@@ -1,0 +1,124 @@
+#include "base/file.h"
+
+#include "base/vec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int file_map_fd(int fd, const char *name, struct mapped_file *out, struct ct_error *err)
+{
+    *out = (struct mapped_file){0};
+    if (fstat(fd, &out->status) != 0)
+        return ct_fail_errno(err, errno, "%s: cannot be examined", name);
+    if (S_ISDIR(out->status.st_mode))
+        return ct_fail(err, "%s: is a directory, not a file", name);
+    if (!S_ISREG(out->status.st_mode))
+        return ct_fail(err, "%s: is not a regular file", name);
+    if (out->status.st_size == 0)
+        return CT_OK;
+    size_t size = (size_t)out->status.st_size;
+    void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (bytes == MAP_FAILED)
+        return ct_fail_errno(err, errno, "%s: cannot be mapped", name);
+    out->bytes = bytes;
+    out->size = size;
+    return CT_OK;
+}
+
+int file_map(const char *path, struct mapped_file *out, struct ct_error *err)
+{
+    *out = (struct mapped_file){0};
+    /* O_NONBLOCK: opening a fifo must not hang; it is refused as not regular. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return ct_fail_errno(err, errno, "%s: cannot be opened", path);
+    int status = file_map_fd(fd, path, out, err);
+    close(fd);
+    return status;
+}
+
+void file_unmap(struct mapped_file *file)
+{
+    if (file->bytes)
+        munmap((void *)file->bytes, file->size);
+    file->bytes = NULL;
+    file->size = 0;
+}
+
+int file_begin(const char *path, struct new_file *out, struct ct_error *err)
+{
+    out->path = must_strdup(path);
+    out->temporary = must_format("%s.XXXXXX", path);
+    int fd = mkostemp(out->temporary, O_CLOEXEC);
+    out->stream = fd < 0 ? NULL : fdopen(fd, "w+");
+    if (!out->stream) {
+        int status = ct_fail_errno(err, errno, "%s: cannot be written", path);
+        if (fd >= 0) {
+            close(fd);
+            unlink(out->temporary);
+        }
+        free(out->path);
+        free(out->temporary);
+        return status;
+    }
+    return CT_OK;
+}
+
+static void forget(struct new_file *file)
+{
+    free(file->path);
+    free(file->temporary);
+    *file = (struct new_file){0};
+}
+
+int file_commit(struct new_file *file, struct ct_error *err)
+{
+    int status = CT_OK;
+    bool written = fflush(file->stream) == 0 && !ferror(file->stream);
+    int why = errno;
+    if (fclose(file->stream) != 0 && written) {
+        written = false;
+        why = errno;
+    }
+    if (!written) {
+        status = ct_fail_errno(err, why, "%s: cannot be written", file->path);
+    } else if (rename(file->temporary, file->path) != 0) {
+        status = ct_fail_errno(err, errno, "%s: cannot be put in place", file->path);
+    }
+    if (status != CT_OK)
+        unlink(file->temporary);
+    forget(file);
+    return status;
+}
+
+void file_abandon(struct new_file *file)
+{
+    fclose(file->stream);
+    unlink(file->temporary);
+    forget(file);
+}
+
+int make_folders(const char *path, struct ct_error *err)
+{
+    char *copy = must_strdup(path);
+    int status = CT_OK;
+    for (char *p = copy + 1;; p++) {
+        if (*p != '/' && *p != '\0')
+            continue;
+        char kept = *p;
+        *p = '\0';
+        if (mkdir(copy, 0700) != 0 && errno != EEXIST) {
+            status = ct_fail_errno(err, errno, "%s: the folder cannot be made", copy);
+            break;
+        }
+        *p = kept;
+        if (kept == '\0')
+            break;
+    }
+    free(copy);
+    return status;
+}

@@ -1,0 +1,82 @@
+/*
+ * calltrail info: what is in a profile.
+ */
+#include "cli/commands.h"
+
+#include "profile/profile.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+static const char usage[] =
+    "Usage: calltrail info [--json] [--check] [FILE]\n"
+    "\n"
+    "Prints what a profile holds: what ran, what was measured and how well, and the size of the\n"
+    "tree. FILE is calltrail.ctp when it is not given.\n"
+    "\n"
+    "  --json   everything, as JSON\n"
+    "  --check  first check all of the file, byte by byte; a damaged file is an error\n"
+    "  --help   this text\n";
+
+struct options {
+    const char *path;
+    bool json;
+    bool check;
+};
+
+static int print_profile(const struct options *options, struct ct_error *err)
+{
+    struct profile profile;
+    CT_TRY(profile_open(options->path, &profile, err));
+    int status =
+        options->check ? profile_validate(&profile, err) : profile_validate_tables(&profile, err);
+    if (status == CT_OK) {
+        if (options->json)
+            profile_print_json(&profile, stdout);
+        else
+            profile_print_text(&profile, stdout);
+        errno = 0;
+        if (fflush(stdout) != 0 || ferror(stdout))
+            status = ct_fail_errno(err, errno ? errno : EIO, "the output cannot be written");
+    }
+    profile_close(&profile);
+    return status;
+}
+
+int cmd_info(int argc, char **argv)
+{
+    static const struct option long_options[] = {
+        {"json", no_argument, NULL, 'j'},
+        {"check", no_argument, NULL, 'c'},
+        {"help", no_argument, NULL, 'h'},
+        {0},
+    };
+    struct options options = {.path = "calltrail.ctp"};
+    optind = 1;
+    opterr = 0;
+    int option;
+    while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+        switch (option) {
+        case 'j':
+            options.json = true;
+            break;
+        case 'c':
+            options.check = true;
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            return 0;
+        default:
+            return usage_error("info", "unknown option %s", argv[optind - 1]);
+        }
+    }
+    if (optind < argc)
+        options.path = argv[optind++];
+    if (optind < argc)
+        return usage_error("info", "one file at a time, please: %s is too many", argv[optind]);
+
+    struct ct_error err;
+    return print_profile(&options, &err) == CT_OK ? 0 : report_error(&err);
+}

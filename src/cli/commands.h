@@ -1,0 +1,20 @@
+/* The subcommands, one file each, and how all of them speak to the user. */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+#include "base/error.h"
+
+/* argv[0] is the command's own name. They return the exit status: 0, 1 failure, 2 usage. */
+int cmd_map(int argc, char **argv);
+int cmd_info(int argc, char **argv);
+
+/* "calltrail COMMAND: message" and a hint on stderr; returns 2. */
+int usage_error(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* "calltrail: text" on stderr; returns 1. */
+int report_error(const struct ct_error *err);
+
+/* Flushes standard output; a full disk or a closed pipe is an error too. Returns 0 or 1. */
+int finish_output(void);
+
+#endif

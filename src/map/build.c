@@ -1,0 +1,264 @@
+/*
+ * Making a map from an ELF file: read the CFI and the symbols, compile the rows in order of pc, fill
+ * the gaps by decoding, and write it all out.
+ */
+#include "elf/elf_file.h"
+#include "elf/symbols.h"
+#include "map/cfi.h"
+#include "map/decode.h"
+#include "map/functions.h"
+#include "map/map.h"
+#include "map/unwind.h"
+
+#include <errno.h>
+#include <string.h>
+#include <xxhash.h>
+
+struct build {
+    struct elf_file file;
+    struct cfi cfi;
+    struct elf_symbols symbols;
+    struct functions functions;
+    struct unwind_table table;
+    struct map_header header;
+    VEC(uint32_t) index;
+    uint32_t fde_end; /* rows of the FDE at hand do not hold past this */
+};
+
+static void take_row(void *context, uint32_t pc, const struct cfi_row *row, bool signal_frame)
+{
+    struct build *b = context;
+    if (pc < b->fde_end)
+        unwind_append(&b->table, pc, unwind_from_cfi(&b->table, row, signal_frame));
+}
+
+/*
+ * The PLT of a linker that gives it no CFI: entry 0 pushes a word for the binder, the others jump
+ * away, or push a number (at byte 6, five bytes long) and jump to entry 0.
+ */
+static bool describe_plt(struct build *b, uint32_t start, uint32_t end)
+{
+    const struct code_range *code = elf_code_at(&b->file, b->file.base + start);
+    if (!code || strcmp(code->section, ".plt") != 0 || end - start < 32 || start % 16 != 0 ||
+        b->file.base + start != code->start || code->bytes[0] != 0xff || code->bytes[1] != 0x35)
+        return false;
+    struct map_special s = {
+        .cfa_kind = CFA_REG, .reg = REG_RSP, .index_reg = REG_NONE, .flags = SPECIAL_GUESSED};
+    for (unsigned i = 0; i < AT_COUNT; i++)
+        s.place[i] = (struct map_place){.kind = PLACE_SAME, .reg = REG_NONE};
+    s.place[AT_RIP] = (struct map_place){.kind = PLACE_CFA, .reg = REG_NONE, .offset = -8};
+    s.offset = 16;
+    unwind_append(&b->table, start, unwind_special(&b->table, &s));
+    s.offset = 24;
+    unwind_append(&b->table, start + 6, unwind_special(&b->table, &s));
+    s.cfa_kind = CFA_PLT;
+    s.reg = REG_NONE;
+    s.offset = 11;
+    unwind_append(&b->table, start + 16, unwind_special(&b->table, &s));
+    b->header.counts.bytes_decoded += end - start;
+    return true;
+}
+
+struct offsets {
+    VEC(uint32_t) list;
+};
+
+/* Offsets in [start, end) where a function is known to begin. */
+static void collect_entries(const struct build *b, uint32_t start, uint32_t end,
+                            struct offsets *entries)
+{
+    size_t low = 0, high = b->functions.items.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (b->functions.items.items[middle].start < start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < b->functions.items.count && b->functions.items.items[low].start < end; low++)
+        vec_push(&entries->list, b->functions.items.items[low].start);
+    static const int64_t tags[] = {DT_INIT, DT_FINI};
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t address;
+        if (elf_dynamic_value(&b->file, tags[i], &address) && address >= b->file.base + start &&
+            address < b->file.base + end)
+            vec_push(&entries->list, (uint32_t)(address - b->file.base));
+    }
+}
+
+/*
+ * Code that no FDE covers, within one code range. At the program's own entry there is nothing to
+ * return to (ld.so's start code has no CFI that says so): from there to the next FDE is the end.
+ */
+static void describe_gap(struct build *b, uint32_t start, uint32_t end)
+{
+    uint32_t padding = decode_padding(&b->file, start, end);
+    if (padding == end - start) /* never executed: whatever the row before says may go on */
+        return;
+    if (describe_plt(b, start, end))
+        return;
+    uint64_t entry = b->file.header.e_entry;
+    if (entry >= b->file.base + start && entry < b->file.base + end) {
+        uint32_t at = (uint32_t)(entry - b->file.base);
+        if (at > start)
+            describe_gap(b, start, at);
+        unwind_append(&b->table, at, unwind_fixed(SPECIAL_END));
+        b->header.counts.bytes_decoded += end - at;
+        return;
+    }
+    struct offsets entries = {0};
+    collect_entries(b, start, end, &entries);
+    bool stripped = !(b->symbols.sources & ~(uint32_t)SYMBOLS_DYNSYM);
+    size_t rows = b->table.pcs.count;
+    b->header.counts.bytes_decoded += decode_rows(&b->table, &b->file, start, end,
+                                                  entries.list.items, entries.list.count, stripped);
+    b->header.counts.rows_decoded += b->table.pcs.count - rows;
+    vec_free(&entries.list);
+}
+
+/* Describes [from, to), which no FDE covers and which may span several code ranges and holes. */
+static void describe_gaps(struct build *b, uint64_t from, uint64_t to)
+{
+    for (size_t i = 0; i < b->file.code.count; i++) {
+        const struct code_range *code = &b->file.code.items[i];
+        uint64_t start = code->start > from ? code->start : from;
+        uint64_t end = code->end < to ? code->end : to;
+        if (start < end)
+            describe_gap(b, (uint32_t)(start - b->file.base), (uint32_t)(end - b->file.base));
+        if (code->end < to && code->end >= from)
+            unwind_append(&b->table, (uint32_t)(code->end - b->file.base),
+                          unwind_fixed(SPECIAL_NONE));
+    }
+}
+
+static void compile_rows(struct build *b)
+{
+    const struct fde *fdes = b->cfi.fdes.items;
+    size_t count = b->cfi.fdes.count;
+    struct map_counts *counts = &b->header.counts;
+    uint64_t done = b->file.base; /* described up to here */
+    for (size_t i = 0; i < count; i++) {
+        uint64_t start = b->file.base + fdes[i].start;
+        if (i && fdes[i].start == fdes[i - 1].start)
+            continue; /* two of one function, after identical code folding */
+        if (start > done)
+            describe_gaps(b, done, start);
+        b->fde_end = fdes[i].end;
+        for (size_t k = i + 1; k < count && fdes[k].start < b->fde_end; k++)
+            if (fdes[k].start > fdes[i].start)
+                b->fde_end = fdes[k].start;
+        if (!cfi_run(&b->cfi, &fdes[i], take_row, b)) {
+            counts->bad_fdes++;
+            /* What rows there were, are good; where they stop is not known. */
+            unwind_append(&b->table, fdes[i].start, unwind_fixed(SPECIAL_UNKNOWN));
+            b->table.rows_unknown++;
+        }
+        counts->bytes_cfi += b->fde_end - fdes[i].start;
+        done = b->file.base + b->fde_end;
+    }
+    describe_gaps(b, done, b->file.code.items[b->file.code.count - 1].end + 1);
+    counts->fdes = count;
+    counts->bad_fdes += b->cfi.bad_fdes;
+    counts->rows_unknown = b->table.rows_unknown;
+    counts->symbols = b->symbols.items.count;
+    for (size_t i = 0; i < b->file.code.count; i++)
+        counts->bytes_code += b->file.code.items[i].end - b->file.code.items[i].start;
+}
+
+static void make_index(struct build *b)
+{
+    uint32_t buckets = (b->header.code_end >> MAP_BUCKET_SHIFT) + 1;
+    size_t row = 0;
+    for (uint64_t bucket = 0; bucket <= buckets; bucket++) {
+        while (row < b->table.pcs.count && b->table.pcs.items[row] < bucket << MAP_BUCKET_SHIFT)
+            row++;
+        vec_push(&b->index, (uint32_t)row);
+    }
+}
+
+struct piece {
+    const void *bytes;
+    size_t count, size;
+};
+
+static int write_all(struct build *b, FILE *out, struct ct_error *err)
+{
+    const struct piece pieces[MAP_SECTION_COUNT] = {
+        [MAP_INDEX] = {b->index.items, b->index.count, sizeof(uint32_t)},
+        [MAP_PCS] = {b->table.pcs.items, b->table.pcs.count, sizeof(uint32_t)},
+        [MAP_RULES] = {b->table.rules.items, b->table.rules.count, sizeof(uint32_t)},
+        [MAP_SAVES] = {b->table.saves.items, b->table.saves.count, sizeof(uint16_t)},
+        [MAP_SPECIALS] = {b->table.specials.items, b->table.specials.count,
+                          sizeof(struct map_special)},
+        [MAP_FUNCTIONS] = {b->functions.items.items, b->functions.items.count,
+                           sizeof(struct map_function)},
+        [MAP_ALIASES] = {b->functions.aliases.items, b->functions.aliases.count, sizeof(uint32_t)},
+        [MAP_STRINGS] = {b->functions.strings.bytes.items, b->functions.strings.bytes.count, 1},
+    };
+    static const char zeros[8];
+    struct map_header *h = &b->header;
+    XXH3_state_t *hash = XXH3_createState();
+    XXH3_64bits_reset(hash);
+    uint64_t at = sizeof *h;
+    for (unsigned i = 0; i < MAP_SECTION_COUNT; i++) {
+        uint64_t bytes = pieces[i].count * pieces[i].size;
+        h->sections[i] = (struct map_section){.offset = at, .count = pieces[i].count};
+        if (bytes)
+            XXH3_64bits_update(hash, pieces[i].bytes, bytes);
+        XXH3_64bits_update(hash, zeros, -bytes & 7);
+        at += bytes + (-bytes & 7);
+    }
+    h->file_size = at;
+    h->body_hash = XXH3_64bits_digest(hash);
+    XXH3_freeState(hash);
+    h->header_hash = XXH3_64bits(h, sizeof *h);
+
+    bool good = fwrite(h, sizeof *h, 1, out) == 1;
+    for (unsigned i = 0; i < MAP_SECTION_COUNT; i++) {
+        uint64_t bytes = pieces[i].count * pieces[i].size;
+        good = good && (!bytes || fwrite(pieces[i].bytes, bytes, 1, out) == 1);
+        good = good && fwrite(zeros, 1, -bytes & 7, out) == (-bytes & 7);
+    }
+    if (!good || fflush(out) != 0)
+        return ct_fail_errno(err, errno, "%s: its map cannot be written", b->file.path);
+    return CT_OK;
+}
+
+static void fill_header(struct build *b)
+{
+    struct map_header *h = &b->header;
+    const struct elf_file *f = &b->file;
+    h->magic = MAP_MAGIC;
+    h->version = MAP_VERSION;
+    h->header_size = sizeof *h;
+    h->base = f->base;
+    h->span = f->span;
+    memcpy(h->build_id, f->build_id, f->build_id_size);
+    h->build_id_size = f->build_id_size;
+    h->symbol_sources = b->symbols.sources;
+    h->code_start = (uint32_t)(f->code.items[0].start - f->base);
+    h->code_end = (uint32_t)(f->code.items[f->code.count - 1].end - f->base);
+}
+
+int map_build(const char *elf_path, FILE *out, struct ct_error *err)
+{
+    struct build b = {0};
+    CT_TRY(elf_open(elf_path, &b.file, err));
+    int status = cfi_read(&b.file, &b.cfi, err);
+    if (status == CT_OK) {
+        unwind_init(&b.table);
+        elf_read_symbols(&b.file, &b.symbols);
+        functions_collect(&b.file, &b.symbols, &b.cfi, &b.functions);
+        fill_header(&b);
+        compile_rows(&b);
+        make_index(&b);
+        status = write_all(&b, out, err);
+        functions_free(&b.functions);
+        elf_free_symbols(&b.symbols);
+        unwind_free(&b.table);
+        vec_free(&b.index);
+    }
+    cfi_free(&b.cfi);
+    elf_close(&b.file);
+    return status;
+}

@@ -1,0 +1,146 @@
+#include "map/cache.h"
+
+#include "base/vec.h"
+#include "elf/elf_file.h"
+#include "elf/symbols.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+static char *folder_name(void)
+{
+    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (xdg && xdg[0] == '/') /* a relative one is to be ignored, says the standard */
+        return must_format("%s/calltrail/maps-%d", xdg, MAP_VERSION);
+    if (home && home[0] == '/')
+        return must_format("%s/.cache/calltrail/maps-%d", home, MAP_VERSION);
+    return NULL;
+}
+
+/* Only a folder that nobody else can write to may hold what is mapped into other programs. */
+static int check_folder(const char *folder, struct ct_error *err)
+{
+    struct stat status;
+    CT_TRY(make_folders(folder, err));
+    if (stat(folder, &status) != 0)
+        return ct_fail_errno(err, errno, "%s: cannot be examined", folder);
+    if (status.st_uid != geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)))
+        return ct_fail(err, "%s: is not private to this user", folder);
+    if (access(folder, W_OK | X_OK) != 0)
+        return ct_fail_errno(err, errno, "%s: cannot be written", folder);
+    return CT_OK;
+}
+
+static void give_up(struct map_cache *cache, const char *reason)
+{
+    ct_fail(&cache->warning, "%s; maps of modules are kept in memory for this run only", reason);
+    free(cache->folder);
+    cache->folder = NULL;
+}
+
+void map_cache_open(struct map_cache *cache)
+{
+    *cache = (struct map_cache){.folder = folder_name()};
+    struct ct_error err;
+    if (!cache->folder)
+        give_up(cache, "neither XDG_CACHE_HOME nor HOME names a cache folder");
+    else if (check_folder(cache->folder, &err) != CT_OK)
+        give_up(cache, err.text);
+}
+
+void map_cache_close(struct map_cache *cache)
+{
+    free(cache->folder);
+    *cache = (struct map_cache){0};
+}
+
+struct identity {
+    uint64_t size;
+    uint64_t device, inode, seconds, nanoseconds; /* of a file without a build-id */
+    uint64_t debug_size, debug_seconds, debug_nanoseconds;
+    uint64_t debug_path_hash;
+};
+
+static char *entry_name(const struct map_cache *cache, const struct elf_file *file)
+{
+    struct identity id = {.size = file->file.size};
+    char hex[2 * BUILD_ID_MAX + 1] = "no-build-id";
+    for (uint32_t i = 0; i < file->build_id_size; i++)
+        snprintf(hex + 2 * i, 3, "%02x", file->build_id[i]);
+    if (!file->build_id_size) {
+        const struct stat *s = &file->file.status;
+        id.device = s->st_dev;
+        id.inode = s->st_ino;
+        id.seconds = (uint64_t)s->st_mtim.tv_sec;
+        id.nanoseconds = (uint64_t)s->st_mtim.tv_nsec;
+    }
+    char *debug = elf_find_debug_file(file);
+    struct stat status;
+    if (debug && stat(debug, &status) == 0) {
+        id.debug_size = (uint64_t)status.st_size;
+        id.debug_seconds = (uint64_t)status.st_mtim.tv_sec;
+        id.debug_nanoseconds = (uint64_t)status.st_mtim.tv_nsec;
+        id.debug_path_hash = XXH3_64bits(debug, strlen(debug));
+    }
+    free(debug);
+    return must_format("%s/%s-%016lx.map", cache->folder, hex,
+                       (unsigned long)XXH3_64bits(&id, sizeof id));
+}
+
+static int build_in_memory(const char *elf_path, struct map *out, struct ct_error *err)
+{
+    int fd = memfd_create("calltrail-map", MFD_CLOEXEC);
+    FILE *stream = fd < 0 ? NULL : fdopen(fd, "w+");
+    if (!stream)
+        return ct_fail_errno(err, errno, "%s: no memory for its map", elf_path);
+    int status = map_build(elf_path, stream, err);
+    if (status == CT_OK)
+        status = map_from_fd(fd, elf_path, false, out, err);
+    fclose(stream);
+    return status;
+}
+
+/* Makes the map in the cache. Only what is wrong with the module is an error. */
+static int build_in_cache(struct map_cache *cache, const char *elf_path, const char *entry,
+                          struct map *out, struct ct_error *err)
+{
+    struct new_file made;
+    struct ct_error why;
+    if (file_begin(entry, &made, &why) != CT_OK) {
+        give_up(cache, why.text);
+        return build_in_memory(elf_path, out, err);
+    }
+    int status = map_build(elf_path, made.stream, err);
+    if (status != CT_OK && !ferror(made.stream)) {
+        file_abandon(&made);
+        return status;
+    }
+    if (file_commit(&made, &why) == CT_OK && map_open(entry, false, out, &why) == CT_OK)
+        return CT_OK;
+    give_up(cache, why.text);
+    return build_in_memory(elf_path, out, err);
+}
+
+int map_for_file(struct map_cache *cache, const char *elf_path, struct map *out, bool *was_cached,
+                 struct ct_error *err)
+{
+    if (was_cached)
+        *was_cached = false;
+    if (!cache->folder)
+        return build_in_memory(elf_path, out, err);
+    struct elf_file file;
+    CT_TRY(elf_open_identity(elf_path, &file, err));
+    char *entry = entry_name(cache, &file);
+    int status = CT_OK;
+    /* A missing, damaged or outdated entry is simply made anew. */
+    if (map_open(entry, true, out, NULL) != CT_OK)
+        status = build_in_cache(cache, elf_path, entry, out, err);
+    else if (was_cached)
+        *was_cached = true;
+    free(entry);
+    elf_close(&file);
+    return status;
+}

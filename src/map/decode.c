@@ -1,0 +1,366 @@
+#include "map/decode.h"
+
+#include <Zydis/Zydis.h>
+#include <string.h>
+
+/* What is known before an instruction. */
+struct state {
+    bool reached;
+    uint8_t base;    /* what the CFA is counted from: REG_RSP, REG_RBP or REG_NONE (not known) */
+    int32_t rsp_offset; /* CFA - rsp; kept while base is REG_RSP */
+    int32_t rbp_offset; /* CFA - rbp, when rbp is a frame pointer; else NO_FRAME */
+    int8_t slot[AT_COUNT]; /* register saved at CFA - 8 * slot; 0: unchanged */
+};
+
+enum { NO_FRAME = INT32_MIN, MOST_FRAME = 1 << 28, MOST_SLOT = 120 };
+
+/* Longer stretches without CFI are not functions of assembly but data, or stripped of CFI. */
+enum { MOST_BYTES = 1 << 22 };
+
+struct follower {
+    ZydisDecoder decoder;
+    const uint8_t *bytes;
+    uint32_t start;
+    uint32_t end;
+    struct state *states; /* one for each byte of the stretch */
+    VEC(uint32_t) todo;
+};
+
+static const struct state entry_state = {
+    .reached = true, .base = REG_RSP, .rsp_offset = 8, .rbp_offset = NO_FRAME};
+
+/*
+ * Joins what two ways to one instruction say. Each change says less than before (counted from rsp,
+ * then from rbp, then not known), so following ends. Returns whether `there` changed.
+ */
+static bool join(struct state *there, const struct state *s)
+{
+    struct state joined = *there;
+    if (there->rbp_offset != s->rbp_offset)
+        joined.rbp_offset = NO_FRAME;
+    if (there->base != s->base || (s->base == REG_RSP && there->rsp_offset != s->rsp_offset))
+        joined.base = joined.rbp_offset == NO_FRAME ? REG_NONE : REG_RBP;
+    if (joined.base == REG_RBP && joined.rbp_offset == NO_FRAME)
+        joined.base = REG_NONE;
+    if (memcmp(there->slot, s->slot, sizeof s->slot) != 0)
+        joined.base = REG_NONE;
+    if (joined.base == there->base && joined.rbp_offset == there->rbp_offset)
+        return false;
+    *there = joined;
+    return true;
+}
+
+/* Control reaches `offset` in this state. */
+static void reach(struct follower *f, uint32_t offset, const struct state *s)
+{
+    if (offset < f->start || offset >= f->end)
+        return;
+    struct state *there = &f->states[offset - f->start];
+    if (!there->reached) {
+        *there = *s;
+        vec_push(&f->todo, offset);
+    } else if (join(there, s)) {
+        vec_push(&f->todo, offset);
+    }
+}
+
+static int at_of(ZydisRegister reg)
+{
+    switch (reg) {
+    case ZYDIS_REGISTER_RBX:
+        return AT_RBX;
+    case ZYDIS_REGISTER_RBP:
+        return AT_RBP;
+    case ZYDIS_REGISTER_R12:
+        return AT_R12;
+    case ZYDIS_REGISTER_R13:
+        return AT_R13;
+    case ZYDIS_REGISTER_R14:
+        return AT_R14;
+    case ZYDIS_REGISTER_R15:
+        return AT_R15;
+    default:
+        return -1;
+    }
+}
+
+static void lose_stack(struct state *s)
+{
+    s->base = s->rbp_offset == NO_FRAME ? REG_NONE : REG_RBP;
+}
+
+/* rsp becomes CFA - offset. */
+static void set_rsp_offset(struct state *s, int64_t offset)
+{
+    if (offset < 0 || offset > MOST_FRAME) {
+        lose_stack(s);
+        return;
+    }
+    s->base = REG_RSP;
+    s->rsp_offset = (int32_t)offset;
+}
+
+static void do_push(struct state *s, const ZydisDecodedOperand *operand)
+{
+    if (s->base != REG_RSP)
+        return;
+    set_rsp_offset(s, (int64_t)s->rsp_offset + 8);
+    int at = operand->type == ZYDIS_OPERAND_TYPE_REGISTER ? at_of(operand->reg.value) : -1;
+    if (at >= 0 && !s->slot[at] && s->base == REG_RSP && s->rsp_offset / 8 <= MOST_SLOT)
+        s->slot[at] = (int8_t)(s->rsp_offset / 8);
+}
+
+static void do_pop(struct state *s, const ZydisDecodedOperand *operand)
+{
+    int at = operand->type == ZYDIS_OPERAND_TYPE_REGISTER ? at_of(operand->reg.value) : -1;
+    if (at >= 0 && (s->base != REG_RSP || s->slot[at] == s->rsp_offset / 8))
+        s->slot[at] = 0;
+    if (at == AT_RBP) {
+        s->rbp_offset = NO_FRAME;
+        if (s->base == REG_RBP)
+            s->base = REG_NONE;
+    }
+    if (s->base == REG_RSP)
+        set_rsp_offset(s, (int64_t)s->rsp_offset - 8);
+}
+
+static bool is_reg(const ZydisDecodedOperand *o, ZydisRegister reg)
+{
+    return o->type == ZYDIS_OPERAND_TYPE_REGISTER && o->reg.value == reg;
+}
+
+/* add, sub, and, lea or mov with rsp as the destination. */
+static void do_rsp_arithmetic(struct state *s, const ZydisDecodedInstruction *i,
+                              const ZydisDecodedOperand *o)
+{
+    bool by_constant = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+    bool from_rsp = o[1].type == ZYDIS_OPERAND_TYPE_MEMORY && o[1].mem.base == ZYDIS_REGISTER_RSP &&
+                    o[1].mem.index == ZYDIS_REGISTER_NONE;
+    bool from_rbp = o[1].type == ZYDIS_OPERAND_TYPE_MEMORY && o[1].mem.base == ZYDIS_REGISTER_RBP &&
+                    o[1].mem.index == ZYDIS_REGISTER_NONE;
+    if (i->mnemonic == ZYDIS_MNEMONIC_SUB && by_constant && s->base == REG_RSP)
+        set_rsp_offset(s, s->rsp_offset + o[1].imm.value.s);
+    else if (i->mnemonic == ZYDIS_MNEMONIC_ADD && by_constant && s->base == REG_RSP)
+        set_rsp_offset(s, s->rsp_offset - o[1].imm.value.s);
+    else if (i->mnemonic == ZYDIS_MNEMONIC_LEA && from_rsp && s->base == REG_RSP)
+        set_rsp_offset(s, s->rsp_offset - o[1].mem.disp.value);
+    else if (i->mnemonic == ZYDIS_MNEMONIC_LEA && from_rbp && s->rbp_offset != NO_FRAME)
+        set_rsp_offset(s, s->rbp_offset - o[1].mem.disp.value);
+    else if (i->mnemonic == ZYDIS_MNEMONIC_MOV && is_reg(&o[1], ZYDIS_REGISTER_RBP) &&
+             s->rbp_offset != NO_FRAME)
+        set_rsp_offset(s, s->rbp_offset);
+    else
+        lose_stack(s);
+}
+
+static void do_leave(struct state *s)
+{
+    if (s->rbp_offset == NO_FRAME) {
+        s->base = REG_NONE;
+        return;
+    }
+    set_rsp_offset(s, (int64_t)s->rbp_offset - 8);
+    s->rbp_offset = NO_FRAME;
+    s->slot[AT_RBP] = 0;
+}
+
+/* The state behind an instruction that does not transfer control. */
+static void apply(struct state *s, const ZydisDecodedInstruction *i, const ZydisDecodedOperand *o)
+{
+    switch (i->mnemonic) {
+    case ZYDIS_MNEMONIC_PUSH:
+        do_push(s, &o[0]);
+        return;
+    case ZYDIS_MNEMONIC_PUSHFQ:
+        do_push(s, &(ZydisDecodedOperand){.type = ZYDIS_OPERAND_TYPE_UNUSED});
+        return;
+    case ZYDIS_MNEMONIC_POP:
+        do_pop(s, &o[0]);
+        if (is_reg(&o[0], ZYDIS_REGISTER_RSP))
+            lose_stack(s);
+        return;
+    case ZYDIS_MNEMONIC_POPFQ:
+        do_pop(s, &(ZydisDecodedOperand){.type = ZYDIS_OPERAND_TYPE_UNUSED});
+        return;
+    case ZYDIS_MNEMONIC_LEAVE:
+        do_leave(s);
+        return;
+    case ZYDIS_MNEMONIC_CALL: /* rsp is back when it returns */
+    case ZYDIS_MNEMONIC_SYSCALL:
+        return;
+    default:
+        break;
+    }
+    for (unsigned k = 0; k < i->operand_count; k++) {
+        if (o[k].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+            !(o[k].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+            continue;
+        ZydisRegister whole =
+            ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, o[k].reg.value);
+        if (whole == ZYDIS_REGISTER_RSP) {
+            do_rsp_arithmetic(s, i, o);
+        } else if (whole == ZYDIS_REGISTER_RBP) {
+            s->rbp_offset = i->mnemonic == ZYDIS_MNEMONIC_MOV &&
+                                    is_reg(&o[1], ZYDIS_REGISTER_RSP) && s->base == REG_RSP
+                                ? s->rsp_offset
+                                : NO_FRAME;
+            if (s->base == REG_RBP && s->rbp_offset == NO_FRAME)
+                s->base = REG_NONE;
+        }
+    }
+}
+
+static bool never_returns(const ZydisDecodedInstruction *i)
+{
+    return i->mnemonic == ZYDIS_MNEMONIC_JMP || i->mnemonic == ZYDIS_MNEMONIC_RET ||
+           i->mnemonic == ZYDIS_MNEMONIC_HLT || i->mnemonic == ZYDIS_MNEMONIC_UD2 ||
+           i->mnemonic == ZYDIS_MNEMONIC_INT3;
+}
+
+/* Follows control from one place until it joins what is known. */
+static void follow(struct follower *f, uint32_t offset)
+{
+    while (offset < f->end) {
+        struct state s = f->states[offset - f->start];
+        ZydisDecodedInstruction i;
+        ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
+        if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&f->decoder, f->bytes + (offset - f->start),
+                                                 f->end - offset, &i, o)))
+            return;
+        uint32_t next = offset + i.length;
+        bool branch = i.meta.category == ZYDIS_CATEGORY_COND_BR ||
+                      i.meta.category == ZYDIS_CATEGORY_UNCOND_BR;
+        if (branch && o[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && o[0].imm.is_relative) {
+            int64_t target = (int64_t)next + o[0].imm.value.s;
+            if (target >= f->start && target < f->end)
+                reach(f, (uint32_t)target, &s);
+        }
+        if (never_returns(&i) || next >= f->end)
+            return;
+        apply(&s, &i, o);
+        struct state *there = &f->states[next - f->start];
+        if (there->reached) {
+            reach(f, next, &s);
+            return;
+        }
+        *there = s;
+        offset = next;
+    }
+}
+
+uint32_t decode_padding(const struct elf_file *file, uint32_t offset, uint32_t end)
+{
+    const struct code_range *code = elf_code_at(file, file->base + offset);
+    if (!code || end - offset > code->end - (file->base + offset))
+        return 0;
+    const uint8_t *bytes = code->bytes + (file->base + offset - code->start);
+    uint32_t n = 0, size = end - offset;
+    ZydisDecoder decoder;
+    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    while (n < size) {
+        ZydisDecodedInstruction i;
+        if (bytes[n] == 0xcc || bytes[n] == 0x90 || bytes[n] == 0) {
+            n++;
+            continue;
+        }
+        if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, bytes + n, size - n, &i)) ||
+            i.mnemonic != ZYDIS_MNEMONIC_NOP)
+            break;
+        n += i.length;
+    }
+    return n;
+}
+
+static void append_state(struct unwind_table *table, uint32_t pc, const struct state *s)
+{
+    if (!s->reached || s->base == REG_NONE) {
+        unwind_append(table, pc, unwind_fixed(SPECIAL_NONE));
+        return;
+    }
+    struct map_special special = {.cfa_kind = CFA_REG,
+                                  .reg = s->base,
+                                  .index_reg = REG_NONE,
+                                  .flags = SPECIAL_GUESSED,
+                                  .offset = s->base == REG_RSP ? s->rsp_offset : s->rbp_offset};
+    for (unsigned at = 0; at < AT_COUNT; at++) {
+        special.place[at] = (struct map_place){.kind = PLACE_SAME, .reg = REG_NONE};
+        if (s->slot[at]) {
+            special.place[at].kind = PLACE_CFA;
+            special.place[at].offset = -8 * s->slot[at];
+        }
+    }
+    special.place[AT_RIP] = (struct map_place){.kind = PLACE_CFA, .reg = REG_NONE, .offset = -8};
+    unwind_append(table, pc, unwind_special(table, &special));
+}
+
+/* One row for each instruction that was reached; equal neighbours join. */
+static uint32_t append_states(struct unwind_table *table, struct follower *f)
+{
+    uint32_t described = 0;
+    for (uint32_t offset = f->start; offset < f->end;) {
+        ZydisDecodedInstruction i;
+        uint32_t length = 1;
+        const struct state *s = &f->states[offset - f->start];
+        if (s->reached &&
+            ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
+                &f->decoder, NULL, f->bytes + (offset - f->start), f->end - offset, &i)))
+            length = i.length;
+        append_state(table, offset, s);
+        if (s->reached && s->base != REG_NONE)
+            described += length;
+        offset += length;
+    }
+    return described;
+}
+
+static void follow_all(struct follower *f)
+{
+    while (f->todo.count)
+        follow(f, f->todo.items[--f->todo.count]);
+}
+
+/* Compilers align functions to 16 bytes and fill up with padding; loops begin in reached code. */
+static void follow_guesses(struct follower *f, const struct elf_file *file)
+{
+    uint32_t offset = f->start;
+    while (offset < f->end) {
+        uint32_t padding = decode_padding(file, offset, f->end);
+        bool begins = padding > 0 || offset == f->start;
+        offset += padding;
+        if (offset >= f->end)
+            return;
+        if (begins && offset % 16 == 0 && !f->states[offset - f->start].reached) {
+            reach(f, offset, &entry_state);
+            follow_all(f);
+        }
+        ZydisDecodedInstruction i;
+        bool good = ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
+            &f->decoder, NULL, f->bytes + (offset - f->start), f->end - offset, &i));
+        offset += good ? i.length : 1;
+    }
+}
+
+uint32_t decode_rows(struct unwind_table *table, const struct elf_file *file, uint32_t start,
+                     uint32_t end, const uint32_t *entries, size_t entry_count,
+                     bool guess_entries)
+{
+    const struct code_range *code = elf_code_at(file, file->base + start);
+    if (!code || end - start > MOST_BYTES) {
+        unwind_append(table, start, unwind_fixed(SPECIAL_NONE));
+        return 0;
+    }
+    struct follower f = {.bytes = code->bytes + (file->base + start - code->start),
+                         .start = start,
+                         .end = end,
+                         .states = must_calloc(end - start, sizeof *f.states)};
+    ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    for (size_t k = 0; k < entry_count; k++)
+        reach(&f, entries[k], &entry_state);
+    follow_all(&f);
+    if (guess_entries)
+        follow_guesses(&f, file);
+    uint32_t described = append_states(table, &f);
+    vec_free(&f.todo);
+    free(f.states);
+    return described;
+}

@@ -1,0 +1,224 @@
+/*
+ * The map file: what calltrail knows of one module. Written by src/map, read there and by the
+ * runtime, which maps it and parses nothing. All integers are little-endian; all code positions are
+ * offsets from the module's base (the lowest load address in the file, rounded down to a page).
+ *
+ * The unwind table is three parallel arrays sorted by pc: where a row begins, its rule, and where
+ * r12 to r15 were saved. A row holds up to the next one. Looking one up costs an index load (one
+ * entry for 64 bytes of code) and a scan of the few rows that begin in those 64 bytes.
+ *
+ * A rule is 32 bits. Nearly all are direct:
+ *
+ *     bits  0-1   kind: RULE_RSP or RULE_RBP, what the CFA is counted from
+ *     bits  2-6   rbp was saved at CFA - 8 * this; 0: rbp is unchanged
+ *     bits  7-11  the same for rbx
+ *     bits 12-31  CFA - base, in words of 8 bytes
+ *
+ * with the return address at CFA - 8. What does not fit is RULE_SPECIAL with an index in bits 2-31
+ * into the table of special rules, which spell everything out.
+ *
+ * `saves` has four bits for each of r12 to r15 (r12 lowest): saved at CFA - 8 * n, 0 for unchanged.
+ * Only frames whose CFA is held in one of those registers (glibc's libmvec has some) ever make the
+ * walker look there.
+ */
+#ifndef MAP_FORMAT_H
+#define MAP_FORMAT_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#define MAP_MAGIC   UINT64_C(0x0a70616d6c6c6163) /* "callmap\n" */
+#define MAP_VERSION 1
+
+enum { MAP_BUCKET_SHIFT = 6 };
+
+/* DWARF's numbers for x86-64 registers. */
+enum map_reg {
+    REG_RAX,
+    REG_RDX,
+    REG_RCX,
+    REG_RBX,
+    REG_RSI,
+    REG_RDI,
+    REG_RBP,
+    REG_RSP,
+    REG_R8,
+    REG_R9,
+    REG_R10,
+    REG_R11,
+    REG_R12,
+    REG_R13,
+    REG_R14,
+    REG_R15,
+    REG_RIP,
+    REG_COUNT,
+    REG_NONE = 0xff
+};
+
+enum { RULE_SPECIAL = 0, RULE_RSP = 1, RULE_RBP = 2 };
+
+#define RULE_KIND(rule)          ((rule)&3u)
+#define RULE_RBP_SLOT(rule)      ((rule) >> 2 & 31u)
+#define RULE_RBX_SLOT(rule)      ((rule) >> 7 & 31u)
+#define RULE_CFA_WORDS(rule)     ((rule) >> 12)
+#define RULE_SPECIAL_INDEX(rule) ((rule) >> 2)
+#define RULE_MAX_SLOT            31
+#define RULE_MAX_CFA_WORDS       0xfffff
+
+#define SAVES_SLOT(saves, reg) ((saves) >> (((reg)-REG_R12) * 4) & 15u)
+#define SAVES_MAX_SLOT         15
+
+enum cfa_kind {
+    CFA_UNKNOWN, /* there is a description, but not one that a rule can say */
+    CFA_NONE,    /* nobody describes this code */
+    CFA_END,     /* the outermost frame: the return address is undefined */
+    CFA_REG,     /* reg + offset */
+    CFA_DEREF,   /* *(reg + index_reg * 8 + offset) + add; index_reg may be REG_NONE */
+    CFA_PLT,     /* rsp + 8, and 8 more from byte `offset` of each 16-byte PLT entry on */
+    CFA_SIGNAL,  /* a kernel signal frame: all registers are in the ucontext at rsp */
+};
+
+enum place_kind {
+    PLACE_SAME,   /* unchanged; for rsp: the CFA itself */
+    PLACE_CFA,    /* in memory at CFA + offset */
+    PLACE_MEMORY, /* in memory at reg + offset */
+    PLACE_REG,    /* in register reg */
+    PLACE_LOST,   /* not recoverable */
+};
+
+struct map_place {
+    uint8_t kind;
+    uint8_t reg;
+    uint16_t unused;
+    int32_t offset;
+};
+
+/* The registers whose places a special rule gives, in this order. */
+enum { AT_RIP, AT_RSP, AT_RBX, AT_RBP, AT_R12, AT_R13, AT_R14, AT_R15, AT_COUNT };
+
+enum special_flags {
+    SPECIAL_GUESSED = 1, /* found by decoding instructions, not given by the compiler */
+    SPECIAL_EXACT_PC = 2 /* a signal frame: the "return address" is a pc, not behind a call */
+};
+
+struct map_special {
+    uint8_t cfa_kind;
+    uint8_t reg;
+    uint8_t index_reg;
+    uint8_t flags;
+    int32_t offset;
+    int32_t add;
+    uint32_t unused;
+    struct map_place place[AT_COUNT];
+};
+
+/* The first special rules are the same in every map. */
+enum { SPECIAL_NONE = 0, SPECIAL_END = 1, SPECIAL_UNKNOWN = 2, SPECIAL_FIRST_OWN = 3 };
+
+enum function_flags {
+    FUNCTION_HAS_SYMBOL = 1,
+    FUNCTION_HAS_CFI = 2,
+    FUNCTION_FRAGMENT = 4, /* a .cold part; `parent` is the function it belongs to */
+    FUNCTION_SIGNAL_FRAME = 8,
+    FUNCTION_IFUNC = 16, /* the symbol is an indirect function: this is its resolver */
+};
+
+#define NO_PARENT UINT32_MAX
+
+struct map_function {
+    uint32_t start;
+    uint32_t size;
+    uint32_t name; /* offset in the strings; the empty string when nothing names it */
+    uint32_t flags;
+    uint32_t parent; /* index of the function that this is a fragment of, or NO_PARENT */
+    uint32_t alias_first;
+    uint32_t alias_count; /* further names, in the alias array */
+};
+
+struct map_section {
+    uint64_t offset; /* from the start of the file, a multiple of 8 */
+    uint64_t count;  /* of elements */
+};
+
+enum map_section_id {
+    MAP_INDEX,     /* uint32_t: for each 64 bytes of code, the first row at or after it; one more */
+    MAP_PCS,       /* uint32_t */
+    MAP_RULES,     /* uint32_t */
+    MAP_SAVES,     /* uint16_t */
+    MAP_SPECIALS,  /* struct map_special */
+    MAP_FUNCTIONS, /* struct map_function, sorted by start */
+    MAP_ALIASES,   /* uint32_t: names */
+    MAP_STRINGS,   /* char, each string ends with a zero byte, the last byte is zero */
+    MAP_SECTION_COUNT
+};
+
+struct map_counts {
+    uint64_t fdes;
+    uint64_t rows_unknown;   /* rows of compiler-made CFI that no rule can say */
+    uint64_t rows_decoded;   /* rows found by decoding */
+    uint64_t bytes_code;     /* in executable sections */
+    uint64_t bytes_cfi;      /* of those, described by CFI */
+    uint64_t bytes_decoded;  /* of the rest, described by decoding */
+    uint64_t bad_fdes;       /* left out: damaged or outside the module's code */
+    uint64_t symbols;        /* function symbols seen in all symbol tables */
+};
+
+struct map_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t header_size;
+    uint64_t file_size;
+    uint64_t base;           /* virtual address that offset 0 stands for */
+    uint64_t span;           /* bytes of address space from base to the end of the last segment */
+    uint64_t body_hash;      /* XXH3 of all bytes behind the header */
+    uint64_t header_hash;    /* XXH3 of the header with this field zero */
+    uint8_t build_id[32];    /* zero-padded */
+    uint32_t build_id_size;
+    uint32_t code_start;     /* executable bytes, as offsets from base */
+    uint32_t code_end;
+    uint32_t symbol_sources; /* bits of enum symbol_source (elf/symbols.h) */
+    struct map_counts counts;
+    struct map_section sections[MAP_SECTION_COUNT];
+};
+
+static_assert(sizeof(struct map_place) == 8, "layout");
+static_assert(sizeof(struct map_special) == 80, "layout");
+static_assert(sizeof(struct map_function) == 28, "layout");
+static_assert(sizeof(struct map_counts) == 64, "layout");
+static_assert(sizeof(struct map_header) == 56 + 32 + 16 + 64 + 16 * MAP_SECTION_COUNT, "layout");
+
+/*
+ * The tables of a map in memory, as both sides use them. Every count has been checked against the
+ * file's size; the contents have not, so whoever follows a number read from the tables checks it.
+ */
+struct map_tables {
+    const uint32_t *index; /* bucket_count + 1 entries */
+    const uint32_t *pcs;
+    const uint32_t *rules;
+    const uint16_t *saves;
+    const struct map_special *specials;
+    uint32_t bucket_count;
+    uint32_t row_count;
+    uint32_t special_count;
+};
+
+enum { NO_ROW = -1 };
+
+/* The row that holds at `offset`, or NO_ROW. Safe whatever the tables contain. */
+static inline int64_t map_find_row(const struct map_tables *t, uint64_t offset)
+{
+    uint64_t bucket = offset >> MAP_BUCKET_SHIFT;
+    if (__builtin_expect(bucket >= t->bucket_count, 0))
+        return NO_ROW;
+    uint32_t row = t->index[bucket];
+    uint32_t end = t->index[bucket + 1];
+    if (__builtin_expect(end > t->row_count, 0))
+        return NO_ROW;
+    while (row < end && t->pcs[row] <= offset)
+        row++;
+    if (__builtin_expect(row == 0 || row > t->row_count, 0))
+        return NO_ROW;
+    return (int64_t)row - 1;
+}
+
+#endif

@@ -1,0 +1,293 @@
+/*
+ * A profile's summary for people: `calltrail info`. It is meant to fit on a screen or two, so long
+ * lists are cut and say so; the JSON has all of it.
+ */
+#include "profile/profile.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    LIST_MAX = 40,        /* processes, metrics, things with facts */
+    THREADS_MAX = 6,      /* names of threads in a process's line */
+    FACTS_MAX = 100,      /* about one thing */
+    TEXT_MAX_BYTES = 200, /* of one name or command line */
+};
+
+/*
+ * Names come from the program under test. Control characters would act on the terminal, so they are
+ * shown as \xNN; so are the C1 controls of UTF-8 (c2 80 to c2 9f), which some terminals obey.
+ */
+static size_t print_clean(FILE *out, const char *text, size_t room)
+{
+    size_t printed = 0;
+    for (const unsigned char *s = (const unsigned char *)text; *s; s++) {
+        /* The cut is not made within a character. */
+        if (printed >= room && (*s & 0xc0) != 0x80) {
+            fputs("...", out);
+            return printed;
+        }
+        bool c1 = *s == 0xc2 && s[1] >= 0x80 && s[1] <= 0x9f;
+        if (*s < 0x20 || *s == 0x7f || c1)
+            printed += (size_t)fprintf(out, "\\x%02x", *s);
+        else
+            putc(*s, out), printed++;
+        if (c1)
+            printed += (size_t)fprintf(out, "\\x%02x", *++s);
+    }
+    return printed;
+}
+
+static void print_bytes(FILE *out, uint64_t bytes)
+{
+    static const char *const units[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
+    if (bytes < 1000) {
+        fprintf(out, "%" PRIu64 " bytes", bytes);
+        return;
+    }
+    double value = (double)bytes / 1000;
+    int unit = 0;
+    for (; value >= 999.95 && unit < 5; unit++)
+        value /= 1000;
+    fprintf(out, "%.1f %s", value, units[unit]);
+}
+
+static void print_ns(FILE *out, uint64_t ns)
+{
+    if (ns < 1000)
+        fprintf(out, "%" PRIu64 " ns", ns);
+    else if (ns < 1000000)
+        fprintf(out, "%.4g us", (double)ns / 1e3);
+    else if (ns < 1000000000)
+        fprintf(out, "%.4g ms", (double)ns / 1e6);
+    else
+        fprintf(out, "%.3f s", (double)ns / 1e9);
+}
+
+static void print_amount(FILE *out, uint64_t value, const char *unit)
+{
+    if (strcmp(unit, "ns") == 0) {
+        print_ns(out, value);
+    } else if (strcmp(unit, "bytes") == 0) {
+        print_bytes(out, value);
+    } else {
+        fprintf(out, "%" PRIu64 " ", value);
+        print_clean(out, unit, TEXT_MAX_BYTES);
+    }
+}
+
+static void print_cut(FILE *out, const char *indent, uint32_t left)
+{
+    if (left)
+        fprintf(out, "%sand %" PRIu32 " more (--json prints all)\n", indent, left);
+}
+
+static void print_facts(FILE *out, const struct profile *p, enum ctp_scope scope, uint32_t index,
+                        const char *indent)
+{
+    enum { KEY_COLUMN = 26 };
+    struct profile_range range = profile_facts_of(p, scope, index);
+    for (uint32_t i = range.first; i < range.end; i++) {
+        const struct ctp_fact *fact = profile_fact(p, i);
+        if (i - range.first == FACTS_MAX) {
+            print_cut(out, indent, range.end - i);
+            return;
+        }
+        fputs(indent, out);
+        size_t width = print_clean(out, profile_string(p, fact->key), TEXT_MAX_BYTES);
+        fprintf(out, "%*s", width < KEY_COLUMN ? (int)(KEY_COLUMN - width) : 2, "");
+        if (fact->type == CTP_I64)
+            fprintf(out, "%" PRId64, (int64_t)fact->value);
+        else if (fact->type == CTP_F64)
+            fprintf(out, "%.10g", profile_fact_double(fact));
+        else if (fact->type == CTP_STRING)
+            print_clean(out, profile_string(p, fact->value), TEXT_MAX_BYTES);
+        else
+            fprintf(out, "%" PRIu64, fact->value);
+        putc('\n', out);
+    }
+}
+
+static void print_command_line(FILE *out, const struct profile *p,
+                               const struct ctp_process *process)
+{
+    size_t used = 0;
+    const char *argument;
+    for (uint32_t i = 0; (argument = profile_argument(p, process, i)) != NULL; i++) {
+        if (used >= TEXT_MAX_BYTES) {
+            fputs(" ...", out);
+            return;
+        }
+        bool plain = *argument && !strpbrk(argument, " \t\n'\"\\$`*?;&|<>()");
+        fputs(i ? " " : "", out);
+        fputs(plain ? "" : "'", out);
+        used += print_clean(out, argument, TEXT_MAX_BYTES - used) + 3;
+        fputs(plain ? "" : "'", out);
+    }
+}
+
+static void print_times_and_exit(FILE *out, const struct ctp_process *process)
+{
+    const char *separator = "";
+    time_t start = (time_t)(process->start_ns / 1000000000);
+    struct tm local;
+    char date[64];
+    if (process->start_ns && localtime_r(&start, &local) &&
+        strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &local)) {
+        fprintf(out, "started %s", date);
+        separator = ", ";
+    }
+    if (process->start_ns && process->end_ns >= process->start_ns) {
+        fprintf(out, "%sran ", separator);
+        print_ns(out, process->end_ns - process->start_ns);
+        separator = ", ";
+    }
+    if (process->exit_kind == CTP_EXIT_STATUS)
+        fprintf(out, "%sexited with status %" PRIu32, separator, process->exit_value);
+    else if (process->exit_kind == CTP_EXIT_SIGNAL)
+        fprintf(out, "%skilled by signal %" PRIu32, separator, process->exit_value);
+    else if (process->exit_kind == CTP_EXIT_EXEC)
+        fprintf(out, "%sbecame another program (exec)", separator);
+    else
+        fprintf(out, "%sits end was not seen", separator);
+    if (process->flags & CTP_PROCESS_UNATTACHED)
+        fputs(", not measured", out);
+    putc('\n', out);
+}
+
+/* The threads of a process, by looking through all of them: only LIST_MAX processes do so. */
+static void print_threads(FILE *out, const struct profile *p, uint32_t process)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < profile_thread_count(p); i++)
+        count += profile_thread(p, i)->process == process;
+    fprintf(out, "      %" PRIu32 " thread%s", count, count == 1 ? "" : "s");
+    uint32_t shown = 0;
+    for (uint32_t i = 0; i < profile_thread_count(p) && shown < THREADS_MAX; i++) {
+        const struct ctp_thread *thread = profile_thread(p, i);
+        if (thread->process != process)
+            continue;
+        fputs(shown++ ? ", " : ": ", out);
+        print_clean(out, profile_string(p, thread->name), 32);
+        fprintf(out, " (%" PRIu32 ")", thread->tid);
+    }
+    if (count > shown)
+        fprintf(out, " and %" PRIu32 " more", count - shown);
+    putc('\n', out);
+}
+
+static void print_processes(FILE *out, const struct profile *p)
+{
+    uint32_t count = profile_process_count(p);
+    fputs("\nWhat ran\n", out);
+    for (uint32_t i = 0; i < count && i < LIST_MAX; i++) {
+        const struct ctp_process *process = profile_process(p, i);
+        uint32_t parent = profile_process_parent(p, i);
+        fprintf(out, "  pid %" PRIu32, process->pid);
+        if (parent != CTP_NONE)
+            fprintf(out,
+                    process->flags & CTP_PROCESS_EXEC ? " (exec by pid %" PRIu32 ")"
+                                                      : " (child of %" PRIu32 ")",
+                    profile_process(p, parent)->pid);
+        fputs(": ", out);
+        print_clean(out, profile_string(p, process->command), TEXT_MAX_BYTES);
+        putc('\n', out);
+        if (process->argument_count) {
+            fputs("      ", out);
+            print_command_line(out, p, process);
+            putc('\n', out);
+        }
+        fputs("      ", out);
+        print_times_and_exit(out, process);
+        print_threads(out, p, i);
+        print_facts(out, p, CTP_SCOPE_PROCESS, i, "      ");
+    }
+    print_cut(out, "  ", count > LIST_MAX ? count - LIST_MAX : 0);
+}
+
+static void print_metrics(FILE *out, const struct profile *p, const struct profile_stats *stats)
+{
+    fputs("\nWhat was measured\n", out);
+    for (uint32_t i = 0; i < p->metric_count && i < LIST_MAX; i++) {
+        const struct ctp_metric *metric = profile_metric(p, i);
+        const char *unit = profile_string(p, metric->unit);
+        fputs("  ", out);
+        print_clean(out, profile_string(p, metric->name), TEXT_MAX_BYTES);
+        fputs(metric->kind == CTP_METRIC_AT_LEAST ? ": at least " : ": ", out);
+        print_amount(out, stats->metrics[i].total, unit);
+        fprintf(out, " in %" PRIu32 " contexts", stats->metrics[i].contexts);
+        if (metric->kind == CTP_METRIC_EXACT)
+            fputs(", exact", out);
+        if (metric->kind == CTP_METRIC_SAMPLED) {
+            fputs(", one sample every ", out);
+            print_amount(out, metric->period, unit);
+        }
+        putc('\n', out);
+        if (*profile_string(p, metric->description)) {
+            fputs("      ", out);
+            print_clean(out, profile_string(p, metric->description), TEXT_MAX_BYTES);
+            putc('\n', out);
+        }
+        print_facts(out, p, CTP_SCOPE_METRIC, i, "      ");
+    }
+    print_cut(out, "  ", p->metric_count > LIST_MAX ? p->metric_count - LIST_MAX : 0);
+}
+
+static void print_tree(FILE *out, const struct profile *p, const struct profile_stats *stats)
+{
+    fprintf(out,
+            "\nThe tree\n"
+            "  %" PRIu32 " nodes in %" PRIu32 " roots, %" PRIu32 " of them leaves\n"
+            "  at most %" PRIu32 " frames deep, %.1f on average\n"
+            "  %" PRIu32 " frames, %" PRIu32 " functions, %" PRIu32 " modules\n",
+            p->node_count, profile_root_count(p), stats->leaves, stats->max_depth,
+            stats->mean_depth, profile_frame_count(p), profile_function_count(p),
+            profile_module_count(p));
+    uint32_t epochs = profile_epoch_count(p);
+    for (uint32_t i = 0; i < epochs && i < LIST_MAX; i++) {
+        fputs(i ? ", " : "  phases: ", out);
+        print_clean(out, profile_string(p, profile_epoch(p, i)->name), 60);
+    }
+    if (epochs)
+        fputs(epochs > LIST_MAX ? "...\n" : "\n", out);
+}
+
+/* Facts about threads or modules, under the name of each that has some. */
+static void print_facts_of_all(FILE *out, const struct profile *p, enum ctp_scope scope,
+                               const char *heading, uint32_t count)
+{
+    uint32_t shown = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct profile_range range = profile_facts_of(p, scope, i);
+        if (range.first == range.end)
+            continue;
+        if (shown == LIST_MAX) {
+            fputs("  and more (--json prints all)\n", out);
+            return;
+        }
+        fputs(shown++ ? "  " : heading, out);
+        uint32_t name =
+            scope == CTP_SCOPE_THREAD ? profile_thread(p, i)->name : profile_module(p, i)->path;
+        print_clean(out, profile_string(p, name), TEXT_MAX_BYTES);
+        putc('\n', out);
+        print_facts(out, p, scope, i, "      ");
+    }
+}
+
+void profile_print_text(const struct profile *p, FILE *out)
+{
+    struct profile_stats stats;
+    profile_stats(p, &stats);
+    print_clean(out, p->name, TEXT_MAX_BYTES);
+    fprintf(out, ": calltrail profile, format %u.%u, ", p->header->major, p->header->minor);
+    print_bytes(out, p->size);
+    putc('\n', out);
+    print_facts(out, p, CTP_SCOPE_PROFILE, 0, "  ");
+    print_processes(out, p);
+    print_metrics(out, p, &stats);
+    print_tree(out, p, &stats);
+    print_facts_of_all(out, p, CTP_SCOPE_THREAD, "\nThreads\n  ", profile_thread_count(p));
+    print_facts_of_all(out, p, CTP_SCOPE_MODULE, "\nModules\n  ", profile_module_count(p));
+    profile_stats_free(&stats);
+}

@@ -1,0 +1,88 @@
+/*
+ * Walking a stack from the registers of an interrupted context, with unwind tables only: no DWARF,
+ * no allocation, no locks, no system calls but those of the caller's `find_memory`.
+ *
+ * It can run in a signal handler. It reads memory only where `struct walk_memory` says it may, so it
+ * cannot fault, whatever the stack holds.
+ */
+#ifndef RUNTIME_WALK_H
+#define RUNTIME_WALK_H
+
+#include "map/map_format.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One loaded module: [start, end) of its address range, and its tables (NULL: no map). */
+struct walk_module {
+    uint64_t start;
+    uint64_t end;
+    uint64_t base; /* load address of the map's offset 0 */
+    const struct map_tables *tables;
+};
+
+/* Modules sorted by start, not overlapping. Never changed while a walk uses it. */
+struct walk_modules {
+    uint32_t count;
+    const struct walk_module *items;
+};
+
+/*
+ * The memory that a walk may read. Addresses in [start, end) are read at address + bias (the bias is
+ * 0 inside the target; a debugger that has copied a stack sets it). When the walk needs an address
+ * outside, it calls find_memory, which sets start, end and bias to a readable range that holds the
+ * 8 bytes at the address, or returns false.
+ */
+struct walk_memory {
+    uint64_t start;
+    uint64_t end;
+    uint64_t bias;
+    bool (*find_memory)(struct walk_memory *memory, uint64_t address);
+    void *context; /* for find_memory's use */
+};
+
+enum walk_end {
+    WALK_COMPLETE,   /* reached a frame whose return address is undefined: the outermost one */
+    WALK_LIMIT,      /* the caller's array is full */
+    WALK_NO_MODULE,  /* a pc outside every known module */
+    WALK_NO_MAP,     /* a pc in a module without a map */
+    WALK_NO_RULE,    /* code that nobody describes */
+    WALK_UNKNOWN,    /* an unwind rule that tables cannot say */
+    WALK_REGISTER,   /* the rule needs a register whose value was lost in an inner frame */
+    WALK_MEMORY,     /* the stack leads to memory that may not be read */
+    WALK_NO_PROGRESS, /* the next frame would not lie above this one */
+    WALK_END_COUNT
+};
+
+extern const char *const walk_end_names[WALK_END_COUNT];
+
+/* Values of all registers, indexed by enum map_reg. */
+struct walk_registers {
+    uint64_t value[REG_COUNT];
+};
+
+enum { FRAME_IS_PC = 1, FRAME_GUESSED = 2 };
+
+/*
+ * A frame: its pc, and the address of the slot that its return address lies in (0 when that is not
+ * in memory or not known, as in the last frame). FRAME_IS_PC marks a pc at which execution was
+ * interrupted: the first frame and those below a signal frame; all others are return addresses.
+ */
+struct walk_frame {
+    uint64_t pc;
+    uint64_t slot;
+    uint32_t module; /* index in walk_modules, or UINT32_MAX */
+    uint32_t flags;
+};
+
+struct walk_result {
+    uint32_t count; /* frames filled in, innermost first */
+    enum walk_end end;
+};
+
+struct walk_result walk_frames(const struct walk_modules *modules,
+                               const struct walk_registers *registers, struct walk_memory *memory,
+                               struct walk_frame *frames, uint32_t room);
+
+#endif

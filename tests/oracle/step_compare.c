@@ -1,0 +1,212 @@
+#include "step_compare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_FRAMES = 1 << 17,
+    HELD_STEPS = 64, /* longjmp's own code, from where its description changes to the jump, is 20 */
+};
+
+void comparer_begin(struct comparer *comparer, const char *program,
+                    const struct step_modules *modules)
+{
+    *comparer = (struct comparer){.program = program, .modules = modules, .break_every = 1000};
+    comparer->frames = must_calloc(MAX_FRAMES, sizeof *comparer->frames);
+}
+
+static void drop_held(struct held_walk *held)
+{
+    if (!held->active)
+        return;
+    held->active = false;
+    finding_free(&held->finding);
+    free(held->text);
+    held->text = NULL;
+}
+
+void comparer_free(struct comparer *comparer)
+{
+    drop_held(&comparer->held);
+    vec_free(&comparer->held.frames);
+    findings_free(&comparer->findings);
+    free(comparer->frames);
+}
+
+static struct walk_registers registers_of(const struct user_regs_struct *regs)
+{
+    struct walk_registers out;
+    out.value[REG_RAX] = regs->rax;
+    out.value[REG_RDX] = regs->rdx;
+    out.value[REG_RCX] = regs->rcx;
+    out.value[REG_RBX] = regs->rbx;
+    out.value[REG_RSI] = regs->rsi;
+    out.value[REG_RDI] = regs->rdi;
+    out.value[REG_RBP] = regs->rbp;
+    out.value[REG_RSP] = regs->rsp;
+    out.value[REG_R8] = regs->r8;
+    out.value[REG_R9] = regs->r9;
+    out.value[REG_R10] = regs->r10;
+    out.value[REG_R11] = regs->r11;
+    out.value[REG_R12] = regs->r12;
+    out.value[REG_R13] = regs->r13;
+    out.value[REG_R14] = regs->r14;
+    out.value[REG_R15] = regs->r15;
+    out.value[REG_RIP] = regs->rip;
+    return out;
+}
+
+/* A slot of 0 is one that the walker does not know; the truth's is 0 where there is none. */
+static bool same_frame(const struct walk_frame *expected, const struct walk_frame *walked)
+{
+    return expected->pc == walked->pc && ((expected->flags ^ walked->flags) & FRAME_IS_PC) == 0 &&
+           (walked->slot == expected->slot || walked->slot == 0 || expected->slot == 0);
+}
+
+/* Sets how many frames agree, and says whether the walk is right. */
+static bool agrees(struct comparison *c)
+{
+    struct walk_frame expected;
+    c->good_count = 0;
+    while (c->good_count < c->count && true_frame(c, c->good_count, &expected) &&
+           same_frame(&expected, &c->frames[c->good_count]))
+        c->good_count++;
+    return c->good_count == c->count && c->count == c->truth->entries.count + 1 &&
+           c->end == WALK_COMPLETE;
+}
+
+static void settle(struct comparer *comparer, enum finding_kind kind)
+{
+    struct held_walk *held = &comparer->held;
+    held->finding.kind = kind;
+    uint64_t known = comparer->findings.items.count;
+    findings_add_more(&comparer->findings, &held->finding, held->count);
+    if (kind == FOUND_WRONG && comparer->findings.items.count > known)
+        fputs(held->text, stdout);
+    drop_held(held);
+}
+
+void compare_end(struct comparer *comparer)
+{
+    if (comparer->held.active)
+        settle(comparer, FOUND_WRONG);
+}
+
+void compare_settle(struct comparer *comparer, const struct truth *truth, const struct insn *insn,
+                    const struct user_regs_struct *regs)
+{
+    struct held_walk *held = &comparer->held;
+    if (!held->active)
+        return;
+    if (held->frames.items[1].pc == regs->rip) {
+        struct comparison there = {.regs = regs,
+                                   .truth = truth,
+                                   .frames = held->frames.items + 1,
+                                   .count = (uint32_t)held->frames.count - 1,
+                                   .end = WALK_COMPLETE};
+        /* What was a return address then is the pc now. */
+        held->frames.items[1].flags |= FRAME_IS_PC;
+        settle(comparer, agrees(&there) ? FOUND_AHEAD : FOUND_WRONG);
+    } else if (insn->class == INSN_CALL || insn->class == INSN_RET || insn->class == INSN_SYSCALL ||
+               ++held->steps > HELD_STEPS) {
+        settle(comparer, FOUND_WRONG);
+    }
+}
+
+static bool says_the_same(const struct held_walk *held, const struct comparison *c)
+{
+    if (held->frames.count != c->count)
+        return false;
+    for (size_t i = 1; i < c->count; i++) {
+        if (held->frames.items[i].pc != c->frames[i].pc)
+            return false;
+    }
+    return true;
+}
+
+static void hold_back(struct comparer *comparer, const struct comparison *c)
+{
+    struct held_walk *held = &comparer->held;
+    if (held->active && says_the_same(held, c)) {
+        held->count++;
+        return;
+    }
+    compare_end(comparer);
+    held->active = true;
+    held->count = 1;
+    held->steps = 0;
+    held->frames.count = 0;
+    for (size_t i = 0; i < c->count; i++)
+        vec_push(&held->frames, c->frames[i]);
+    held->finding = finding_make(FOUND_WRONG, c);
+    size_t size;
+    FILE *out = open_memstream(&held->text, &size);
+    if (out) {
+        report_wrong(out, c);
+        fclose(out);
+    }
+}
+
+/* Only a walk that is complete and differs already in the caller can have named another caller. */
+static bool may_be_ahead(const struct comparison *c)
+{
+    struct walk_frame caller = {0};
+    true_frame(c, 1, &caller);
+    return c->end == WALK_COMPLETE && c->count > 1 && c->frames[0].pc == c->regs->rip &&
+           c->frames[1].pc != caller.pc;
+}
+
+static void lie_about_frames(const struct comparer *comparer, struct comparison *c)
+{
+    struct walk_frame *last = &comparer->frames[c->count - 1];
+    switch (comparer->break_kind) {
+    case BREAK_PC:
+        last->pc++;
+        break;
+    case BREAK_SLOT:
+        comparer->frames[0].slot += 8;
+        break;
+    case BREAK_SHORT:
+        c->count--;
+        break;
+    case BREAK_LONG:
+        comparer->frames[c->count++] = *last;
+        break;
+    default:
+        break;
+    }
+}
+
+void compare_walk(struct comparer *comparer, struct truth *truth, struct stack_mirror *mirror,
+                  const struct user_regs_struct *regs, uint64_t step)
+{
+    struct walk_modules modules = modules_table(comparer->modules);
+    struct walk_registers registers = registers_of(regs);
+    struct walk_memory memory = mirror_refresh(mirror, regs->rsp);
+    bool lie = comparer->break_kind && comparer->compared % comparer->break_every == 0;
+    if (lie && comparer->break_kind == BREAK_RBP)
+        registers.value[REG_RBP] += 16;
+    struct walk_result walked =
+        walk_frames(&modules, &registers, &memory, comparer->frames, MAX_FRAMES - 1);
+    struct comparison c = {.pid = mirror->pid,
+                           .step = step,
+                           .program = comparer->program,
+                           .modules = comparer->modules,
+                           .regs = regs,
+                           .truth = truth,
+                           .frames = comparer->frames,
+                           .count = walked.count,
+                           .end = walked.end};
+    if (lie && c.count > 0)
+        lie_about_frames(comparer, &c);
+    comparer->compared++;
+    if (agrees(&c) || (truth_refresh_signals(truth, mirror->pid) && agrees(&c)))
+        return;
+    if (c.good_count == c.count && c.count > 0 && c.end != WALK_COMPLETE) {
+        findings_add(&comparer->findings, FOUND_INCOMPLETE, &c);
+    } else if (may_be_ahead(&c)) {
+        hold_back(comparer, &c);
+    } else if (findings_add(&comparer->findings, FOUND_WRONG, &c)) {
+        report_wrong(stdout, &c);
+    }
+}

@@ -1,0 +1,250 @@
+#include "step_run.h"
+
+#include "step_window.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+enum {
+    MIRROR_ABOVE_BYTES = 256, /* of the argument block: always there, never walked */
+    WINDOW_TRIES = 200,       /* instructions to go on where libdwfl does not know the way */
+};
+
+struct thread {
+    struct tracee tracee;
+    struct truth truth;
+    bool is_vfork_child;
+};
+
+static bool at_limit(const struct run *run)
+{
+    return (run->options.step_limit && run->steps >= run->options.step_limit) ||
+           (run->options.max_wrong &&
+            run->comparer.findings.totals[FOUND_WRONG] >= run->options.max_wrong);
+}
+
+/* Whether a system call with these arguments can change which code lies where. */
+static bool may_change_modules(const struct run *run, const struct user_regs_struct *regs)
+{
+    switch (regs->rax) {
+    case SYS_mmap:
+        return !(regs->r10 & MAP_ANONYMOUS) || (regs->rdx & PROT_EXEC) ||
+               modules_overlap(&run->modules, regs->rdi, regs->rsi);
+    case SYS_mprotect:
+        return (regs->rdx & PROT_EXEC) || modules_overlap(&run->modules, regs->rdi, regs->rsi);
+    case SYS_munmap:
+    case SYS_mremap:
+        return modules_overlap(&run->modules, regs->rdi, regs->rsi);
+    default:
+        return false;
+    }
+}
+
+static int look_again(struct run *run, pid_t pid, struct ct_error *err)
+{
+    decode_forget(&run->decoded);
+    return modules_refresh(&run->modules, pid, err);
+}
+
+static void compare_here(struct run *run, struct thread *thread)
+{
+    if (run->steps >= run->options.skip_steps && run->steps % run->options.every == 0)
+        compare_walk(&run->comparer, &thread->truth, &run->mirror, &thread->tracee.regs,
+                     run->steps);
+}
+
+static void close_truth(struct run *run, struct thread *thread)
+{
+    struct truth *truth = &thread->truth;
+    run->ret_jumps += truth->ret_jumps;
+    run->redirected += truth->redirected;
+    run->trouble += truth->trouble;
+    if (truth->trouble > 0)
+        printf("oracle trouble: %s: %s (%" PRIu64 " in all)\n", run->comparer.program,
+               truth->trouble_text, truth->trouble);
+    truth_free(truth);
+}
+
+static int begin_image(struct run *run, struct thread *thread, struct ct_error *err)
+{
+    truth_begin(&thread->truth);
+    mirror_end(&run->mirror);
+    mirror_begin(&run->mirror, thread->tracee.pid, thread->tracee.regs.rsp + MIRROR_ABOVE_BYTES);
+    return look_again(run, thread->tracee.pid, err);
+}
+
+static int step_child(struct run *run, struct thread *parent, struct ct_error *err);
+
+/* Executes one instruction and keeps the truth. Sets `stop` to what happened. */
+static int advance(struct run *run, struct thread *thread, enum stop_kind *stop,
+                   struct ct_error *err)
+{
+    struct tracee *tracee = &thread->tracee;
+    struct user_regs_struct before = tracee->regs;
+    struct insn insn = decode_at(&run->decoded, tracee->pid, before.rip);
+    bool delivering = tracee->deliver != 0;
+    bool dirty = insn.class == INSN_SYSCALL && may_change_modules(run, &before);
+
+    *stop = tracee_step(tracee, insn.class == INSN_INT3 || insn.class == INSN_SYSCALL);
+    while (*stop == STOP_VFORK) {
+        CT_TRY(step_child(run, thread, err));
+        *stop = tracee_step(tracee, true);
+    }
+    if (*stop == STOP_GONE)
+        return CT_OK;
+    if (*stop == STOP_EXEC && thread->is_vfork_child) {
+        tracee_detach(tracee);
+        *stop = STOP_GONE;
+        return CT_OK;
+    }
+    if (*stop == STOP_EXEC) {
+        compare_end(&run->comparer);
+        return begin_image(run, thread, err);
+    }
+    bool entered = delivering && truth_signal(&thread->truth, tracee->pid, &before, &tracee->regs);
+    bool executed = tracee->regs.rip != before.rip || tracee->regs.rsp != before.rsp;
+    if (!entered && executed)
+        truth_step(&thread->truth, &insn, &before, &tracee->regs);
+    if (dirty)
+        CT_TRY(look_again(run, tracee->pid, err));
+    if (*stop == STOP_STEP) {
+        run->steps++;
+        compare_settle(&run->comparer, &thread->truth, &insn, &tracee->regs);
+    }
+    return CT_OK;
+}
+
+/* Steps until the program ends, or count steps have been made, or a limit is reached. */
+static int step_on(struct run *run, struct thread *thread, uint64_t count, bool *gone,
+                   struct ct_error *err)
+{
+    uint64_t end = count ? run->steps + count : UINT64_MAX;
+    *gone = false;
+    while (run->steps < end && !at_limit(run)) {
+        enum stop_kind stop;
+        CT_TRY(advance(run, thread, &stop, err));
+        if (stop == STOP_GONE) {
+            *gone = true;
+            break;
+        }
+        if (stop == STOP_STEP || stop == STOP_EXEC)
+            compare_here(run, thread);
+    }
+    compare_end(&run->comparer);
+    return CT_OK;
+}
+
+/*
+ * The child of vfork runs on its parent's memory while the parent waits: it is stepped, from a copy
+ * of the parent's stack, until it becomes another program or exits. With a stack of its own
+ * (posix_spawn) it has no callers.
+ */
+static int step_child(struct run *run, struct thread *parent, struct ct_error *err)
+{
+    struct thread child = {.is_vfork_child = true};
+    CT_TRY(tracee_take_child(&parent->tracee, &child.tracee, err));
+    compare_end(&run->comparer);
+    if (child.tracee.regs.rsp == parent->tracee.regs.rsp)
+        truth_copy(&child.truth, &parent->truth);
+    else
+        truth_begin(&child.truth);
+    int result = CT_OK;
+    for (;;) {
+        if (at_limit(run)) {
+            tracee_kill(&child.tracee);
+            break;
+        }
+        enum stop_kind stop;
+        result = advance(run, &child, &stop, err);
+        if (result != CT_OK || stop == STOP_GONE)
+            break;
+        if (stop == STOP_STEP)
+            compare_here(run, &child);
+    }
+    compare_end(&run->comparer);
+    close_truth(run, &child);
+    return result;
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+/* libdwfl has blind spots too: where it fails, the window begins a few instructions later. */
+static int begin_window(struct run *run, struct thread *thread, bool *gone, struct ct_error *err)
+{
+    struct ct_error why = {{0}};
+    *gone = false;
+    mirror_forget(&run->mirror);
+    CT_TRY(look_again(run, thread->tracee.pid, err));
+    for (int i = 0; i < WINDOW_TRIES; i++) {
+        thread->truth.trouble = thread->truth.ret_jumps = 0;
+        if (window_stack(&thread->truth, thread->tracee.pid, &thread->tracee.regs, &why) == CT_OK)
+            return CT_OK;
+        enum stop_kind stop;
+        truth_begin(&thread->truth);
+        CT_TRY(advance(run, thread, &stop, err));
+        if (stop == STOP_GONE) {
+            *gone = true;
+            return CT_OK;
+        }
+        run->steps -= stop == STOP_STEP;
+    }
+    printf("oracle trouble: %s: no initial stack: %s\n", run->comparer.program, why.text);
+    run->trouble++;
+    return CT_OK;
+}
+
+static int run_windows(struct run *run, struct thread *thread, struct ct_error *err)
+{
+    uint64_t random = run->options.seed;
+    for (uint64_t i = 0; i < run->options.windows && !at_limit(run); i++) {
+        uint64_t after_ns = next_random(&random) % (run->options.after_ms * 1000000 + 1);
+        bool gone;
+        if (tracee_run(&thread->tracee, after_ns) == STOP_GONE)
+            break;
+        CT_TRY(begin_window(run, thread, &gone, err));
+        if (!gone && thread->truth.initial_rsp != UINT64_MAX) {
+            compare_here(run, thread);
+            CT_TRY(step_on(run, thread, run->options.window_steps, &gone, err));
+            close_truth(run, thread);
+            thread->truth = (struct truth){0};
+        }
+        if (gone)
+            return CT_OK;
+    }
+    tracee_kill(&thread->tracee);
+    return CT_OK;
+}
+
+int run_program(struct run *run, struct ct_error *err)
+{
+    struct thread thread = {0};
+    bool gone = true;
+    CT_TRY(tracee_launch(&thread.tracee, &run->options.launch, err));
+    int result = begin_image(run, &thread, err);
+    if (result == CT_OK && run->options.window_steps) {
+        result = run_windows(run, &thread, err);
+        if (result == CT_OK && run->comparer.compared == 0 && run->options.after_ms > 1) {
+            /* It ended before the window began. */
+            run->options.after_ms /= 2;
+            close_truth(run, &thread);
+            return run_program(run, err);
+        }
+    } else if (result == CT_OK) {
+        compare_here(run, &thread);
+        result = step_on(run, &thread, 0, &gone, err);
+        if (!gone)
+            tracee_kill(&thread.tracee);
+    }
+    close_truth(run, &thread);
+    mirror_end(&run->mirror);
+    decode_free(&run->decoded);
+    return result;
+}
