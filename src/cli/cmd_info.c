@@ -5,13 +5,12 @@
 
 #include "profile/profile.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 static const char usage[] =
-    "Usage: calltrail info [--json] [--check] [FILE]\n"
+    "usage: calltrail info [--json] [--check] [FILE]\n"
     "\n"
     "Prints what a profile holds: what ran, what was measured and how well, and the size of the\n"
     "tree. FILE is calltrail.ctp when it is not given.\n"
@@ -37,9 +36,6 @@ static int print_profile(const struct options *options, struct ct_error *err)
             profile_print_json(&profile, stdout);
         else
             profile_print_text(&profile, stdout);
-        errno = 0;
-        if (fflush(stdout) != 0 || ferror(stdout))
-            status = ct_fail_errno(err, errno ? errno : EIO, "the output cannot be written");
     }
     profile_close(&profile);
     return status;
@@ -67,9 +63,9 @@ int cmd_info(int argc, char **argv)
             break;
         case 'h':
             fputs(usage, stdout);
-            return 0;
+            return finish_output();
         default:
-            return usage_error("info", "unknown option %s", argv[optind - 1]);
+            return usage_error("info", "bad option %s", argv[optind - 1]);
         }
     }
     if (optind < argc)
@@ -78,5 +74,5 @@ int cmd_info(int argc, char **argv)
         return usage_error("info", "one file at a time, please: %s is too many", argv[optind]);
 
     struct ct_error err;
-    return print_profile(&options, &err) == CT_OK ? 0 : report_error(&err);
+    return print_profile(&options, &err) == CT_OK ? finish_output() : report_error(&err);
 }

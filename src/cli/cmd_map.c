@@ -18,13 +18,13 @@ static const char usage[] =
     "  --unwind     every unwind row: where it begins, CFA, saved registers\n"
     "  --json       the same as JSON\n";
 
-static const char *const reg_names[REG_COUNT] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi",
+static const char *const reg_names[X86_COUNT] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi",
                                                  "rbp", "rsp", "r8",  "r9",  "r10", "r11",
                                                  "r12", "r13", "r14", "r15", "rip"};
 
 static const char *reg_name(unsigned reg)
 {
-    return reg < REG_COUNT ? reg_names[reg] : "?";
+    return reg < X86_COUNT ? reg_names[reg] : "?";
 }
 
 /* The places in the order of the columns: AT_RIP last, as readelf has it. */
@@ -44,7 +44,7 @@ static void cfa_text(const struct map_special *s, char *text)
         snprintf(text, TEXT_SIZE, "%s%+d", reg_name(s->reg), s->offset);
         break;
     case CFA_DEREF:
-        if (s->index_reg != REG_NONE)
+        if (s->index_reg != X86_NONE)
             snprintf(index, sizeof index, "+8*%s", reg_name(s->index_reg));
         snprintf(text, TEXT_SIZE, "*(%s%s%+d)%+d", reg_name(s->reg), index, s->offset, s->add);
         break;
@@ -101,7 +101,7 @@ static void print_rows(const struct map *map, struct json *json)
              "rsp     ra");
     for (uint32_t i = 0; i < map->tables.row_count; i++) {
         struct map_special s = map_spell_rule(&map->tables, i);
-        uint64_t address = map->header->base + map->tables.pcs[i];
+        uint64_t address = map->header->base + map->tables.rows[i].pc;
         const char *guessed = s.flags & SPECIAL_GUESSED ? "  (decoded)" : "";
         char text[TEXT_SIZE];
         cfa_text(&s, text);

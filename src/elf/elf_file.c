@@ -51,8 +51,8 @@ const uint8_t *elf_bytes_at(const struct elf_file *f, uint64_t address, uint64_t
         if (p.p_type != PT_LOAD || address < p.p_vaddr || address - p.p_vaddr >= p.p_filesz)
             continue;
         uint64_t in = address - p.p_vaddr;
-        if (size > p.p_filesz - in || p.p_offset > f->file.size ||
-            in > f->file.size - p.p_offset || size > f->file.size - p.p_offset - in)
+        if (size > p.p_filesz - in || p.p_offset > f->file.size || in > f->file.size - p.p_offset ||
+            size > f->file.size - p.p_offset - in)
             return NULL;
         return f->file.bytes + p.p_offset + in;
     }
@@ -240,7 +240,8 @@ Elf_Scn *elf_section(const struct elf_file *f, const char *name, GElf_Shdr *head
     return NULL;
 }
 
-/* A compressed section claims its size; more than this per byte is not compression but an attack. */
+/* A compressed section claims its size; more than this per byte is not compression but an attack.
+ */
 enum { MOST_INFLATION = 1100 };
 
 Elf_Data *elf_section_data(Elf_Scn *section)

@@ -30,8 +30,8 @@ struct elf_file {
     struct mapped_file file;
     Elf *elf;
     GElf_Ehdr header;
-    uint64_t base; /* lowest load address, rounded down to a page */
-    uint64_t span; /* from base to the end of the highest segment */
+    uint64_t base;               /* lowest load address, rounded down to a page */
+    uint64_t span;               /* from base to the end of the highest segment */
     VEC(struct code_range) code; /* sorted, not overlapping */
     uint8_t build_id[BUILD_ID_MAX];
     uint32_t build_id_size; /* 0: none */

@@ -38,9 +38,9 @@ void elf_read_symbols(const struct elf_file *file, struct elf_symbols *out);
 void elf_free_symbols(struct elf_symbols *symbols);
 
 /*
- * Where the separate debug file of a module should be: the first path that exists, by build-id, then
- * by .gnu_debuglink. To be freed; NULL when there is none. Whether it really belongs to the module
- * (build-id, checksum) is only checked when its symbols are read.
+ * Where the separate debug file of a module should be: the first path that exists, by build-id,
+ * then by .gnu_debuglink. To be freed; NULL when there is none. Whether it really belongs to the
+ * module (build-id, checksum) is only checked when its symbols are read.
  */
 char *elf_find_debug_file(const struct elf_file *file);
 

@@ -1,11 +1,12 @@
 /*
- * Making a map from an ELF file: read the CFI and the symbols, compile the rows in order of pc, fill
- * the gaps by decoding, and write it all out.
+ * Making a map from an ELF file: read the CFI and the symbols, compile the rows in order of pc,
+ * fill the gaps by decoding, and write it all out.
  */
 #include "elf/elf_file.h"
 #include "elf/symbols.h"
 #include "map/cfi.h"
 #include "map/decode.h"
+#include "map/fragments.h"
 #include "map/functions.h"
 #include "map/map.h"
 #include "map/unwind.h"
@@ -43,16 +44,16 @@ static bool describe_plt(struct build *b, uint32_t start, uint32_t end)
         b->file.base + start != code->start || code->bytes[0] != 0xff || code->bytes[1] != 0x35)
         return false;
     struct map_special s = {
-        .cfa_kind = CFA_REG, .reg = REG_RSP, .index_reg = REG_NONE, .flags = SPECIAL_GUESSED};
+        .cfa_kind = CFA_REG, .reg = X86_RSP, .index_reg = X86_NONE, .flags = SPECIAL_GUESSED};
     for (unsigned i = 0; i < AT_COUNT; i++)
-        s.place[i] = (struct map_place){.kind = PLACE_SAME, .reg = REG_NONE};
-    s.place[AT_RIP] = (struct map_place){.kind = PLACE_CFA, .reg = REG_NONE, .offset = -8};
+        s.place[i] = (struct map_place){.kind = PLACE_SAME, .reg = X86_NONE};
+    s.place[AT_RIP] = (struct map_place){.kind = PLACE_CFA, .reg = X86_NONE, .offset = -8};
     s.offset = 16;
     unwind_append(&b->table, start, unwind_special(&b->table, &s));
     s.offset = 24;
     unwind_append(&b->table, start + 6, unwind_special(&b->table, &s));
     s.cfa_kind = CFA_PLT;
-    s.reg = REG_NONE;
+    s.reg = X86_NONE;
     s.offset = 11;
     unwind_append(&b->table, start + 16, unwind_special(&b->table, &s));
     b->header.counts.bytes_decoded += end - start;
@@ -109,10 +110,10 @@ static void describe_gap(struct build *b, uint32_t start, uint32_t end)
     struct offsets entries = {0};
     collect_entries(b, start, end, &entries);
     bool stripped = !(b->symbols.sources & ~(uint32_t)SYMBOLS_DYNSYM);
-    size_t rows = b->table.pcs.count;
+    size_t rows = b->table.rows.count;
     b->header.counts.bytes_decoded += decode_rows(&b->table, &b->file, start, end,
                                                   entries.list.items, entries.list.count, stripped);
-    b->header.counts.rows_decoded += b->table.pcs.count - rows;
+    b->header.counts.rows_decoded += b->table.rows.count - rows;
     vec_free(&entries.list);
 }
 
@@ -170,7 +171,8 @@ static void make_index(struct build *b)
     uint32_t buckets = (b->header.code_end >> MAP_BUCKET_SHIFT) + 1;
     size_t row = 0;
     for (uint64_t bucket = 0; bucket <= buckets; bucket++) {
-        while (row < b->table.pcs.count && b->table.pcs.items[row] < bucket << MAP_BUCKET_SHIFT)
+        while (row < b->table.rows.count && b->table.rows.items[row].pc < bucket
+                                                                              << MAP_BUCKET_SHIFT)
             row++;
         vec_push(&b->index, (uint32_t)row);
     }
@@ -185,8 +187,7 @@ static int write_all(struct build *b, FILE *out, struct ct_error *err)
 {
     const struct piece pieces[MAP_SECTION_COUNT] = {
         [MAP_INDEX] = {b->index.items, b->index.count, sizeof(uint32_t)},
-        [MAP_PCS] = {b->table.pcs.items, b->table.pcs.count, sizeof(uint32_t)},
-        [MAP_RULES] = {b->table.rules.items, b->table.rules.count, sizeof(uint32_t)},
+        [MAP_ROWS] = {b->table.rows.items, b->table.rows.count, sizeof(struct map_row)},
         [MAP_SAVES] = {b->table.saves.items, b->table.saves.count, sizeof(uint16_t)},
         [MAP_SPECIALS] = {b->table.specials.items, b->table.specials.count,
                           sizeof(struct map_special)},
@@ -252,6 +253,14 @@ int map_build(const char *elf_path, FILE *out, struct ct_error *err)
         fill_header(&b);
         compile_rows(&b);
         make_index(&b);
+        struct map_tables tables = {.index = b.index.items,
+                                    .rows = b.table.rows.items,
+                                    .saves = b.table.saves.items,
+                                    .specials = b.table.specials.items,
+                                    .bucket_count = (uint32_t)b.index.count - 1,
+                                    .row_count = (uint32_t)b.table.rows.count,
+                                    .special_count = (uint32_t)b.table.specials.count};
+        fragments_join(&b.file, &tables, &b.functions);
         status = write_all(&b, out, err);
         functions_free(&b.functions);
         elf_free_symbols(&b.symbols);

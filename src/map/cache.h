@@ -1,10 +1,10 @@
 /*
  * The cache of maps: one file for each module, under $XDG_CACHE_HOME/calltrail (or ~/.cache).
  *
- * A file is named by the module's build-id or, without one, by what stat says of it, and by what its
- * names come from, so that installing a debug package makes a new map. Files take their place in one
- * step; two writers write the same bytes. A cache that cannot be used is no error: maps are then kept
- * in memory and `warning` says why.
+ * A file is named by the module's build-id or, without one, by what stat says of it, and by what
+ * its names come from, so that installing a debug package makes a new map. Files take their place
+ * in one step; two writers write the same bytes. A cache that cannot be used is no error: maps are
+ * then kept in memory and `warning` says why.
  */
 #ifndef MAP_CACHE_H
 #define MAP_CACHE_H
@@ -12,7 +12,7 @@
 #include "map/map.h"
 
 struct map_cache {
-    char *folder; /* NULL: there is no usable one */
+    char *folder;            /* NULL: there is no usable one */
     struct ct_error warning; /* empty, or one line to show to the user once */
 };
 

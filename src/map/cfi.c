@@ -118,11 +118,12 @@ static void add_cie(struct cfi *cfi, uint64_t offset, const Dwarf_CIE *raw)
                       .code_factor = raw->code_alignment_factor,
                       .data_factor = raw->data_alignment_factor,
                       .pointer_encoding = DW_EH_PE_absptr};
-    if (raw->return_address_register == REG_RIP && read_augmentation(cfi, raw, &cie))
+    if (raw->return_address_register == X86_RIP && read_augmentation(cfi, raw, &cie))
         vec_push(&cfi->cies, cie);
 }
 
-static int next_entry(const struct cfi *cfi, uint64_t offset, Dwarf_Off *next, Dwarf_CFI_Entry *entry)
+static int next_entry(const struct cfi *cfi, uint64_t offset, Dwarf_Off *next,
+                      Dwarf_CFI_Entry *entry)
 {
     return dwarf_next_cfi((const unsigned char *)ELFMAG "\2\1\1", (Elf_Data *)&cfi->section.data,
                           true, offset, next, entry);
@@ -244,7 +245,7 @@ struct machine {
 
 static void set_rule(struct machine *m, uint64_t reg, struct cfi_rule rule)
 {
-    if (reg < REG_COUNT) /* vector registers and the like play no part in walking */
+    if (reg < X86_COUNT) /* vector registers and the like play no part in walking */
         m->row.reg[reg] = rule;
 }
 
@@ -259,7 +260,7 @@ static void set_offset(struct machine *m, uint64_t reg, uint8_t kind, int64_t fa
 static void set_cfa(struct machine *m, uint64_t reg, int64_t offset)
 {
     m->row.cfa_is_expression = false;
-    m->row.cfa_reg = reg < REG_COUNT ? (uint8_t)reg : REG_NONE;
+    m->row.cfa_reg = reg < X86_COUNT ? (uint8_t)reg : X86_NONE;
     m->row.cfa_offset = offset;
 }
 
@@ -292,8 +293,7 @@ static bool advance(struct machine *m, uint64_t pc)
     if (pc < m->pc)
         return false;
     if (pc > m->pc && m->emit)
-        m->emit(m->context, (uint32_t)(m->pc - m->cfi->file->base), &m->row,
-                m->cie->signal_frame);
+        m->emit(m->context, (uint32_t)(m->pc - m->cfi->file->base), &m->row, m->cie->signal_frame);
     m->pc = pc;
     return true;
 }
@@ -356,7 +356,7 @@ static bool run_extended(struct machine *m, struct reader *r, uint8_t op)
         return true;
     case DW_CFA_restore_extended:
         reg = read_uleb(r);
-        if (reg < REG_COUNT)
+        if (reg < X86_COUNT)
             m->row.reg[reg] = m->initial.reg[reg];
         return true;
     case DW_CFA_undefined:
@@ -368,8 +368,9 @@ static bool run_extended(struct machine *m, struct reader *r, uint8_t op)
     case DW_CFA_register:
         reg = read_uleb(r);
         pc = read_uleb(r);
-        set_rule(m, reg, (struct cfi_rule){.kind = R_REGISTER,
-                                           .reg = pc < REG_COUNT ? (uint8_t)pc : REG_NONE});
+        set_rule(
+            m, reg,
+            (struct cfi_rule){.kind = R_REGISTER, .reg = pc < X86_COUNT ? (uint8_t)pc : X86_NONE});
         return true;
     case DW_CFA_remember_state:
         return remember(m);
@@ -427,7 +428,7 @@ static bool run_program(struct machine *m, const uint8_t *program, const uint8_t
             set_offset(m, low, R_OFFSET, (int64_t)read_uleb(&r));
             break;
         case DW_CFA_restore:
-            if (low < REG_COUNT)
+            if (low < X86_COUNT)
                 m->row.reg[low] = m->initial.reg[low];
             break;
         default:
@@ -454,7 +455,7 @@ bool cfi_run(const struct cfi *cfi, const struct fde *fde, cfi_row_fn *emit, voi
     if (!read_range(cfi, cie, &r, &start, &size))
         return false;
     struct machine m = {.cfi = cfi, .cie = cie, .pc = start, .end = start + size};
-    m.row.cfa_reg = REG_NONE;
+    m.row.cfa_reg = X86_NONE;
     bool good = run_program(&m, cie->program, cie->program_end);
     m.pc = start;
     m.initial = m.row;

@@ -43,7 +43,7 @@ struct cfi_row {
     int64_t cfa_offset;
     const uint8_t *cfa_expression;
     uint32_t cfa_size;
-    struct cfi_rule reg[REG_COUNT];
+    struct cfi_rule reg[X86_COUNT];
 };
 
 struct cfi {

@@ -6,8 +6,8 @@
 /* What is known before an instruction. */
 struct state {
     bool reached;
-    uint8_t base;    /* what the CFA is counted from: REG_RSP, REG_RBP or REG_NONE (not known) */
-    int32_t rsp_offset; /* CFA - rsp; kept while base is REG_RSP */
+    uint8_t base;       /* what the CFA is counted from: X86_RSP, X86_RBP or X86_NONE (not known) */
+    int32_t rsp_offset; /* CFA - rsp; kept while base is X86_RSP */
     int32_t rbp_offset; /* CFA - rbp, when rbp is a frame pointer; else NO_FRAME */
     int8_t slot[AT_COUNT]; /* register saved at CFA - 8 * slot; 0: unchanged */
 };
@@ -27,7 +27,7 @@ struct follower {
 };
 
 static const struct state entry_state = {
-    .reached = true, .base = REG_RSP, .rsp_offset = 8, .rbp_offset = NO_FRAME};
+    .reached = true, .base = X86_RSP, .rsp_offset = 8, .rbp_offset = NO_FRAME};
 
 /*
  * Joins what two ways to one instruction say. Each change says less than before (counted from rsp,
@@ -38,12 +38,12 @@ static bool join(struct state *there, const struct state *s)
     struct state joined = *there;
     if (there->rbp_offset != s->rbp_offset)
         joined.rbp_offset = NO_FRAME;
-    if (there->base != s->base || (s->base == REG_RSP && there->rsp_offset != s->rsp_offset))
-        joined.base = joined.rbp_offset == NO_FRAME ? REG_NONE : REG_RBP;
-    if (joined.base == REG_RBP && joined.rbp_offset == NO_FRAME)
-        joined.base = REG_NONE;
+    if (there->base != s->base || (s->base == X86_RSP && there->rsp_offset != s->rsp_offset))
+        joined.base = joined.rbp_offset == NO_FRAME ? X86_NONE : X86_RBP;
+    if (joined.base == X86_RBP && joined.rbp_offset == NO_FRAME)
+        joined.base = X86_NONE;
     if (memcmp(there->slot, s->slot, sizeof s->slot) != 0)
-        joined.base = REG_NONE;
+        joined.base = X86_NONE;
     if (joined.base == there->base && joined.rbp_offset == there->rbp_offset)
         return false;
     *there = joined;
@@ -86,7 +86,7 @@ static int at_of(ZydisRegister reg)
 
 static void lose_stack(struct state *s)
 {
-    s->base = s->rbp_offset == NO_FRAME ? REG_NONE : REG_RBP;
+    s->base = s->rbp_offset == NO_FRAME ? X86_NONE : X86_RBP;
 }
 
 /* rsp becomes CFA - offset. */
@@ -96,31 +96,31 @@ static void set_rsp_offset(struct state *s, int64_t offset)
         lose_stack(s);
         return;
     }
-    s->base = REG_RSP;
+    s->base = X86_RSP;
     s->rsp_offset = (int32_t)offset;
 }
 
 static void do_push(struct state *s, const ZydisDecodedOperand *operand)
 {
-    if (s->base != REG_RSP)
+    if (s->base != X86_RSP)
         return;
     set_rsp_offset(s, (int64_t)s->rsp_offset + 8);
     int at = operand->type == ZYDIS_OPERAND_TYPE_REGISTER ? at_of(operand->reg.value) : -1;
-    if (at >= 0 && !s->slot[at] && s->base == REG_RSP && s->rsp_offset / 8 <= MOST_SLOT)
+    if (at >= 0 && !s->slot[at] && s->base == X86_RSP && s->rsp_offset / 8 <= MOST_SLOT)
         s->slot[at] = (int8_t)(s->rsp_offset / 8);
 }
 
 static void do_pop(struct state *s, const ZydisDecodedOperand *operand)
 {
     int at = operand->type == ZYDIS_OPERAND_TYPE_REGISTER ? at_of(operand->reg.value) : -1;
-    if (at >= 0 && (s->base != REG_RSP || s->slot[at] == s->rsp_offset / 8))
+    if (at >= 0 && (s->base != X86_RSP || s->slot[at] == s->rsp_offset / 8))
         s->slot[at] = 0;
     if (at == AT_RBP) {
         s->rbp_offset = NO_FRAME;
-        if (s->base == REG_RBP)
-            s->base = REG_NONE;
+        if (s->base == X86_RBP)
+            s->base = X86_NONE;
     }
-    if (s->base == REG_RSP)
+    if (s->base == X86_RSP)
         set_rsp_offset(s, (int64_t)s->rsp_offset - 8);
 }
 
@@ -138,11 +138,11 @@ static void do_rsp_arithmetic(struct state *s, const ZydisDecodedInstruction *i,
                     o[1].mem.index == ZYDIS_REGISTER_NONE;
     bool from_rbp = o[1].type == ZYDIS_OPERAND_TYPE_MEMORY && o[1].mem.base == ZYDIS_REGISTER_RBP &&
                     o[1].mem.index == ZYDIS_REGISTER_NONE;
-    if (i->mnemonic == ZYDIS_MNEMONIC_SUB && by_constant && s->base == REG_RSP)
+    if (i->mnemonic == ZYDIS_MNEMONIC_SUB && by_constant && s->base == X86_RSP)
         set_rsp_offset(s, s->rsp_offset + o[1].imm.value.s);
-    else if (i->mnemonic == ZYDIS_MNEMONIC_ADD && by_constant && s->base == REG_RSP)
+    else if (i->mnemonic == ZYDIS_MNEMONIC_ADD && by_constant && s->base == X86_RSP)
         set_rsp_offset(s, s->rsp_offset - o[1].imm.value.s);
-    else if (i->mnemonic == ZYDIS_MNEMONIC_LEA && from_rsp && s->base == REG_RSP)
+    else if (i->mnemonic == ZYDIS_MNEMONIC_LEA && from_rsp && s->base == X86_RSP)
         set_rsp_offset(s, s->rsp_offset - o[1].mem.disp.value);
     else if (i->mnemonic == ZYDIS_MNEMONIC_LEA && from_rbp && s->rbp_offset != NO_FRAME)
         set_rsp_offset(s, s->rbp_offset - o[1].mem.disp.value);
@@ -156,7 +156,7 @@ static void do_rsp_arithmetic(struct state *s, const ZydisDecodedInstruction *i,
 static void do_leave(struct state *s)
 {
     if (s->rbp_offset == NO_FRAME) {
-        s->base = REG_NONE;
+        s->base = X86_NONE;
         return;
     }
     set_rsp_offset(s, (int64_t)s->rbp_offset - 8);
@@ -201,11 +201,11 @@ static void apply(struct state *s, const ZydisDecodedInstruction *i, const Zydis
             do_rsp_arithmetic(s, i, o);
         } else if (whole == ZYDIS_REGISTER_RBP) {
             s->rbp_offset = i->mnemonic == ZYDIS_MNEMONIC_MOV &&
-                                    is_reg(&o[1], ZYDIS_REGISTER_RSP) && s->base == REG_RSP
+                                    is_reg(&o[1], ZYDIS_REGISTER_RSP) && s->base == X86_RSP
                                 ? s->rsp_offset
                                 : NO_FRAME;
-            if (s->base == REG_RBP && s->rbp_offset == NO_FRAME)
-                s->base = REG_NONE;
+            if (s->base == X86_RBP && s->rbp_offset == NO_FRAME)
+                s->base = X86_NONE;
         }
     }
 }
@@ -273,23 +273,23 @@ uint32_t decode_padding(const struct elf_file *file, uint32_t offset, uint32_t e
 
 static void append_state(struct unwind_table *table, uint32_t pc, const struct state *s)
 {
-    if (!s->reached || s->base == REG_NONE) {
+    if (!s->reached || s->base == X86_NONE) {
         unwind_append(table, pc, unwind_fixed(SPECIAL_NONE));
         return;
     }
     struct map_special special = {.cfa_kind = CFA_REG,
                                   .reg = s->base,
-                                  .index_reg = REG_NONE,
+                                  .index_reg = X86_NONE,
                                   .flags = SPECIAL_GUESSED,
-                                  .offset = s->base == REG_RSP ? s->rsp_offset : s->rbp_offset};
+                                  .offset = s->base == X86_RSP ? s->rsp_offset : s->rbp_offset};
     for (unsigned at = 0; at < AT_COUNT; at++) {
-        special.place[at] = (struct map_place){.kind = PLACE_SAME, .reg = REG_NONE};
+        special.place[at] = (struct map_place){.kind = PLACE_SAME, .reg = X86_NONE};
         if (s->slot[at]) {
             special.place[at].kind = PLACE_CFA;
             special.place[at].offset = -8 * s->slot[at];
         }
     }
-    special.place[AT_RIP] = (struct map_place){.kind = PLACE_CFA, .reg = REG_NONE, .offset = -8};
+    special.place[AT_RIP] = (struct map_place){.kind = PLACE_CFA, .reg = X86_NONE, .offset = -8};
     unwind_append(table, pc, unwind_special(table, &special));
 }
 
@@ -306,7 +306,7 @@ static uint32_t append_states(struct unwind_table *table, struct follower *f)
                 &f->decoder, NULL, f->bytes + (offset - f->start), f->end - offset, &i)))
             length = i.length;
         append_state(table, offset, s);
-        if (s->reached && s->base != REG_NONE)
+        if (s->reached && s->base != X86_NONE)
             described += length;
         offset += length;
     }
@@ -341,8 +341,7 @@ static void follow_guesses(struct follower *f, const struct elf_file *file)
 }
 
 uint32_t decode_rows(struct unwind_table *table, const struct elf_file *file, uint32_t start,
-                     uint32_t end, const uint32_t *entries, size_t entry_count,
-                     bool guess_entries)
+                     uint32_t end, const uint32_t *entries, size_t entry_count, bool guess_entries)
 {
     const struct code_range *code = elf_code_at(file, file->base + start);
     if (!code || end - start > MOST_BYTES) {

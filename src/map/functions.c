@@ -33,8 +33,7 @@ static int by_name(const void *a, const void *b)
 /* The same name in .dynsym and .symtab is no alias; sorting has put the two side by side. */
 static bool already_named(const struct functions *f, const struct map_function *fn, uint32_t name)
 {
-    return fn->name == name ||
-           (fn->alias_count && f->aliases.items[f->aliases.count - 1] == name);
+    return fn->name == name || (fn->alias_count && f->aliases.items[f->aliases.count - 1] == name);
 }
 
 static void take_symbol(struct functions *f, const struct elf_file *file,
@@ -161,7 +160,10 @@ static struct map_function *function_at(struct functions *f, uint32_t start)
     return low < f->items.count && f->items.items[low].start == start ? &f->items.items[low] : NULL;
 }
 
-/* The symbol `name` of this scope or, failing that, the global one. */
+/*
+ * The symbol `name` of this scope; failing that the global one; failing that the only one (hidden
+ * symbols are written as locals behind those of the last source file).
+ */
 static const struct elf_symbol *find_symbol(const struct elf_symbol **sorted, size_t count,
                                             const char *name, uint32_t scope)
 {
@@ -173,14 +175,17 @@ static const struct elf_symbol *find_symbol(const struct elf_symbol **sorted, si
         else
             high = middle;
     }
-    const struct elf_symbol *global = NULL;
+    const struct elf_symbol *global = NULL, *only = NULL;
+    bool several = false;
     for (size_t i = low; i < count && strcmp(sorted[i]->name, name) == 0; i++) {
         if (sorted[i]->scope == scope)
             return sorted[i];
         if (sorted[i]->scope == 0)
             global = sorted[i];
+        several |= only && only->address != sorted[i]->address;
+        only = sorted[i];
     }
-    return global;
+    return global ? global : several ? NULL : only;
 }
 
 /* gcc and clang call the part that they moved away f.cold, older ones f.cold.N. */

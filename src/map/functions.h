@@ -1,6 +1,6 @@
 /*
- * The functions of a module: the union of symbols and FDE ranges, with aliases, and with .cold parts
- * joined to the function that they were split from.
+ * The functions of a module: the union of symbols and FDE ranges, with aliases, and with .cold
+ * parts joined to the function that they were split from.
  */
 #ifndef MAP_FUNCTIONS_H
 #define MAP_FUNCTIONS_H

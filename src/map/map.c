@@ -5,8 +5,7 @@
 
 static const uint8_t element_size[MAP_SECTION_COUNT] = {
     [MAP_INDEX] = sizeof(uint32_t),
-    [MAP_PCS] = sizeof(uint32_t),
-    [MAP_RULES] = sizeof(uint32_t),
+    [MAP_ROWS] = sizeof(struct map_row),
     [MAP_SAVES] = sizeof(uint16_t),
     [MAP_SPECIALS] = sizeof(struct map_special),
     [MAP_FUNCTIONS] = sizeof(struct map_function),
@@ -35,9 +34,9 @@ static int check_header(const struct map_header *h, size_t size, const char *nam
             s->count > UINT32_MAX)
             return ct_fail(err, "%s: is damaged: section %u lies outside", name, i);
     }
-    uint64_t rows = h->sections[MAP_PCS].count;
-    if (h->sections[MAP_RULES].count != rows || h->sections[MAP_SAVES].count != rows ||
-        h->sections[MAP_INDEX].count == 0 || h->build_id_size > sizeof h->build_id)
+    uint64_t rows = h->sections[MAP_ROWS].count;
+    if (h->sections[MAP_SAVES].count != rows || h->sections[MAP_INDEX].count == 0 ||
+        h->build_id_size > sizeof h->build_id)
         return ct_fail(err, "%s: is damaged: the sections do not fit together", name);
     return CT_OK;
 }
@@ -54,12 +53,11 @@ static int attach(const void *bytes, size_t size, const char *name, bool check_b
     out->header = h;
     out->tables = (struct map_tables){
         .index = (const uint32_t *)(b + s[MAP_INDEX].offset),
-        .pcs = (const uint32_t *)(b + s[MAP_PCS].offset),
-        .rules = (const uint32_t *)(b + s[MAP_RULES].offset),
+        .rows = (const struct map_row *)(b + s[MAP_ROWS].offset),
         .saves = (const uint16_t *)(b + s[MAP_SAVES].offset),
         .specials = (const struct map_special *)(b + s[MAP_SPECIALS].offset),
         .bucket_count = (uint32_t)s[MAP_INDEX].count - 1,
-        .row_count = (uint32_t)s[MAP_PCS].count,
+        .row_count = (uint32_t)s[MAP_ROWS].count,
         .special_count = (uint32_t)s[MAP_SPECIALS].count,
     };
     out->functions = (const struct map_function *)(b + s[MAP_FUNCTIONS].offset);
@@ -133,24 +131,23 @@ const struct map_function *map_find_function(const struct map *map, uint64_t off
 
 struct map_special map_spell_rule(const struct map_tables *t, uint32_t row)
 {
-    struct map_special s = {.cfa_kind = CFA_UNKNOWN, .reg = REG_NONE, .index_reg = REG_NONE};
+    struct map_special s = {.cfa_kind = CFA_UNKNOWN, .reg = X86_NONE, .index_reg = X86_NONE};
     if (row >= t->row_count)
         return s;
-    uint32_t rule = t->rules[row];
+    uint32_t rule = t->rows[row].rule;
     if (RULE_KIND(rule) == RULE_SPECIAL)
         return RULE_SPECIAL_INDEX(rule) < t->special_count ? t->specials[RULE_SPECIAL_INDEX(rule)]
                                                            : s;
     s.cfa_kind = CFA_REG;
-    s.reg = RULE_KIND(rule) == RULE_RSP ? REG_RSP : REG_RBP;
+    s.reg = RULE_KIND(rule) == RULE_RSP ? X86_RSP : X86_RBP;
     s.offset = (int32_t)(RULE_CFA_WORDS(rule) * 8);
-    unsigned slots[AT_COUNT] = {[AT_RIP] = 1,
-                                [AT_RBX] = RULE_RBX_SLOT(rule),
-                                [AT_RBP] = RULE_RBP_SLOT(rule)};
+    unsigned slots[AT_COUNT] = {
+        [AT_RIP] = 1, [AT_RBX] = RULE_RBX_SLOT(rule), [AT_RBP] = RULE_RBP_SLOT(rule)};
     for (unsigned i = 0; i < 4; i++)
-        slots[AT_R12 + i] = SAVES_SLOT(t->saves[row], REG_R12 + i);
+        slots[AT_R12 + i] = SAVES_SLOT(t->saves[row], X86_R12 + i);
     for (unsigned i = 0; i < AT_COUNT; i++)
         s.place[i] = (struct map_place){.kind = slots[i] ? PLACE_CFA : PLACE_SAME,
-                                        .reg = REG_NONE,
+                                        .reg = X86_NONE,
                                         .offset = -8 * (int32_t)slots[i]};
     return s;
 }

@@ -3,9 +3,10 @@
  * runtime, which maps it and parses nothing. All integers are little-endian; all code positions are
  * offsets from the module's base (the lowest load address in the file, rounded down to a page).
  *
- * The unwind table is three parallel arrays sorted by pc: where a row begins, its rule, and where
- * r12 to r15 were saved. A row holds up to the next one. Looking one up costs an index load (one
- * entry for 64 bytes of code) and a scan of the few rows that begin in those 64 bytes.
+ * The unwind table is an array of rows sorted by pc: where a row begins, and its rule. A row holds
+ * up to the next one. Looking one up costs an index load (one entry for 64 bytes of code) and a
+ * scan of the few rows that begin in those 64 bytes. A parallel array says where r12 to r15 were
+ * saved.
  *
  * A rule is 32 bits. Nearly all are direct:
  *
@@ -32,27 +33,27 @@
 
 enum { MAP_BUCKET_SHIFT = 6 };
 
-/* DWARF's numbers for x86-64 registers. */
-enum map_reg {
-    REG_RAX,
-    REG_RDX,
-    REG_RCX,
-    REG_RBX,
-    REG_RSI,
-    REG_RDI,
-    REG_RBP,
-    REG_RSP,
-    REG_R8,
-    REG_R9,
-    REG_R10,
-    REG_R11,
-    REG_R12,
-    REG_R13,
-    REG_R14,
-    REG_R15,
-    REG_RIP,
-    REG_COUNT,
-    REG_NONE = 0xff
+/* DWARF's numbers for x86-64 registers. (REG_RAX and so on are taken by <ucontext.h>.) */
+enum x86_reg {
+    X86_RAX,
+    X86_RDX,
+    X86_RCX,
+    X86_RBX,
+    X86_RSI,
+    X86_RDI,
+    X86_RBP,
+    X86_RSP,
+    X86_R8,
+    X86_R9,
+    X86_R10,
+    X86_R11,
+    X86_R12,
+    X86_R13,
+    X86_R14,
+    X86_R15,
+    X86_RIP,
+    X86_COUNT,
+    X86_NONE = 0xff
 };
 
 enum { RULE_SPECIAL = 0, RULE_RSP = 1, RULE_RBP = 2 };
@@ -65,15 +66,20 @@ enum { RULE_SPECIAL = 0, RULE_RSP = 1, RULE_RBP = 2 };
 #define RULE_MAX_SLOT            31
 #define RULE_MAX_CFA_WORDS       0xfffff
 
-#define SAVES_SLOT(saves, reg) ((saves) >> (((reg)-REG_R12) * 4) & 15u)
-#define SAVES_MAX_SLOT         15
+#define SAVES_SLOT(saves, reg)   ((saves) >> (((reg)-X86_R12) * 4) & 15u)
+#define SAVES_MAX_SLOT           15
+
+struct map_row {
+    uint32_t pc;
+    uint32_t rule;
+};
 
 enum cfa_kind {
     CFA_UNKNOWN, /* there is a description, but not one that a rule can say */
     CFA_NONE,    /* nobody describes this code */
     CFA_END,     /* the outermost frame: the return address is undefined */
     CFA_REG,     /* reg + offset */
-    CFA_DEREF,   /* *(reg + index_reg * 8 + offset) + add; index_reg may be REG_NONE */
+    CFA_DEREF,   /* *(reg + index_reg * 8 + offset) + add; index_reg may be X86_NONE */
     CFA_PLT,     /* rsp + 8, and 8 more from byte `offset` of each 16-byte PLT entry on */
     CFA_SIGNAL,  /* a kernel signal frame: all registers are in the ucontext at rsp */
 };
@@ -142,9 +148,8 @@ struct map_section {
 
 enum map_section_id {
     MAP_INDEX,     /* uint32_t: for each 64 bytes of code, the first row at or after it; one more */
-    MAP_PCS,       /* uint32_t */
-    MAP_RULES,     /* uint32_t */
-    MAP_SAVES,     /* uint16_t */
+    MAP_ROWS,      /* struct map_row, sorted by pc */
+    MAP_SAVES,     /* uint16_t: one for each row */
     MAP_SPECIALS,  /* struct map_special */
     MAP_FUNCTIONS, /* struct map_function, sorted by start */
     MAP_ALIASES,   /* uint32_t: names */
@@ -154,13 +159,13 @@ enum map_section_id {
 
 struct map_counts {
     uint64_t fdes;
-    uint64_t rows_unknown;   /* rows of compiler-made CFI that no rule can say */
-    uint64_t rows_decoded;   /* rows found by decoding */
-    uint64_t bytes_code;     /* in executable sections */
-    uint64_t bytes_cfi;      /* of those, described by CFI */
-    uint64_t bytes_decoded;  /* of the rest, described by decoding */
-    uint64_t bad_fdes;       /* left out: damaged or outside the module's code */
-    uint64_t symbols;        /* function symbols seen in all symbol tables */
+    uint64_t rows_unknown;  /* rows of compiler-made CFI that no rule can say */
+    uint64_t rows_decoded;  /* rows found by decoding */
+    uint64_t bytes_code;    /* in executable sections */
+    uint64_t bytes_cfi;     /* of those, described by CFI */
+    uint64_t bytes_decoded; /* of the rest, described by decoding */
+    uint64_t bad_fdes;      /* left out: damaged or outside the module's code */
+    uint64_t symbols;       /* function symbols seen in all symbol tables */
 };
 
 struct map_header {
@@ -168,13 +173,13 @@ struct map_header {
     uint32_t version;
     uint32_t header_size;
     uint64_t file_size;
-    uint64_t base;           /* virtual address that offset 0 stands for */
-    uint64_t span;           /* bytes of address space from base to the end of the last segment */
-    uint64_t body_hash;      /* XXH3 of all bytes behind the header */
-    uint64_t header_hash;    /* XXH3 of the header with this field zero */
-    uint8_t build_id[32];    /* zero-padded */
+    uint64_t base;        /* virtual address that offset 0 stands for */
+    uint64_t span;        /* bytes of address space from base to the end of the last segment */
+    uint64_t body_hash;   /* XXH3 of all bytes behind the header */
+    uint64_t header_hash; /* XXH3 of the header with this field zero */
+    uint8_t build_id[32]; /* zero-padded */
     uint32_t build_id_size;
-    uint32_t code_start;     /* executable bytes, as offsets from base */
+    uint32_t code_start; /* executable bytes, as offsets from base */
     uint32_t code_end;
     uint32_t symbol_sources; /* bits of enum symbol_source (elf/symbols.h) */
     struct map_counts counts;
@@ -193,8 +198,7 @@ static_assert(sizeof(struct map_header) == 56 + 32 + 16 + 64 + 16 * MAP_SECTION_
  */
 struct map_tables {
     const uint32_t *index; /* bucket_count + 1 entries */
-    const uint32_t *pcs;
-    const uint32_t *rules;
+    const struct map_row *rows;
     const uint16_t *saves;
     const struct map_special *specials;
     uint32_t bucket_count;
@@ -214,7 +218,7 @@ static inline int64_t map_find_row(const struct map_tables *t, uint64_t offset)
     uint32_t end = t->index[bucket + 1];
     if (__builtin_expect(end > t->row_count, 0))
         return NO_ROW;
-    while (row < end && t->pcs[row] <= offset)
+    while (row < end && t->rows[row].pc <= offset)
         row++;
     if (__builtin_expect(row == 0 || row > t->row_count, 0))
         return NO_ROW;

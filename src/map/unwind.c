@@ -13,14 +13,14 @@ void unwind_init(struct unwind_table *table)
     static const uint8_t fixed[SPECIAL_FIRST_OWN] = {
         [SPECIAL_NONE] = CFA_NONE, [SPECIAL_END] = CFA_END, [SPECIAL_UNKNOWN] = CFA_UNKNOWN};
     for (unsigned i = 0; i < SPECIAL_FIRST_OWN; i++)
-        vec_push(&table->specials, (struct map_special){
-                                       .cfa_kind = fixed[i], .reg = REG_NONE, .index_reg = REG_NONE});
+        vec_push(
+            &table->specials,
+            (struct map_special){.cfa_kind = fixed[i], .reg = X86_NONE, .index_reg = X86_NONE});
 }
 
 void unwind_free(struct unwind_table *table)
 {
-    vec_free(&table->pcs);
-    vec_free(&table->rules);
+    vec_free(&table->rows);
     vec_free(&table->saves);
     vec_free(&table->specials);
     free(table->special_slots);
@@ -28,14 +28,12 @@ void unwind_free(struct unwind_table *table)
 
 void unwind_append(struct unwind_table *t, uint32_t pc, struct unwind_rule rule)
 {
-    size_t n = t->pcs.count;
-    if (n && t->pcs.items[n - 1] == pc) { /* the earlier row turned out to be empty */
-        t->pcs.count = t->rules.count = t->saves.count = --n;
-    }
-    if (n && t->rules.items[n - 1] == rule.rule && t->saves.items[n - 1] == rule.saves)
+    size_t n = t->rows.count;
+    if (n && t->rows.items[n - 1].pc == pc) /* the earlier row turned out to be empty */
+        t->rows.count = t->saves.count = --n;
+    if (n && t->rows.items[n - 1].rule == rule.rule && t->saves.items[n - 1] == rule.saves)
         return;
-    vec_push(&t->pcs, pc);
-    vec_push(&t->rules, rule.rule);
+    vec_push(&t->rows, (struct map_row){.pc = pc, .rule = rule.rule});
     vec_push(&t->saves, rule.saves);
 }
 
@@ -89,7 +87,7 @@ static unsigned take_apart(const uint8_t *bytes, uint32_t size, struct operation
         if (n == MOST_OPERATIONS)
             return 0;
         struct operation *o = &ops[n++];
-        *o = (struct operation){.op = read_u8(&r), .reg = REG_NONE};
+        *o = (struct operation){.op = read_u8(&r), .reg = X86_NONE};
         if (o->op >= DW_OP_breg0 && o->op <= DW_OP_breg16) {
             o->reg = o->op - DW_OP_breg0;
             o->op = DW_OP_breg0;
@@ -120,8 +118,8 @@ static bool is_literal(const struct operation *o, int64_t value)
 /* rsp + 8 + ((rip & 15) >= N) * 8: what ld emits for a PLT. */
 static bool match_plt(const struct operation *o, unsigned n, struct map_special *s)
 {
-    if (n != 9 || o[0].op != DW_OP_breg0 || o[0].reg != REG_RSP || o[0].operand != 8 ||
-        o[1].op != DW_OP_breg0 || o[1].reg != REG_RIP || o[1].operand != 0 ||
+    if (n != 9 || o[0].op != DW_OP_breg0 || o[0].reg != X86_RSP || o[0].operand != 8 ||
+        o[1].op != DW_OP_breg0 || o[1].reg != X86_RIP || o[1].operand != 0 ||
         !is_literal(&o[2], 15) || o[3].op != DW_OP_and || o[4].op != DW_OP_lit0 ||
         o[5].op != DW_OP_ge || !is_literal(&o[6], 3) || o[7].op != DW_OP_shl ||
         o[8].op != DW_OP_plus)
@@ -149,13 +147,13 @@ static bool match_deref(const struct operation *o, unsigned n, struct map_specia
         return false;
     if (at < n && o[at].op == DW_OP_plus_uconst && fits32(o[at].operand))
         s->add = (int32_t)o[at++].operand;
-    return at == n && s->reg != REG_RIP && s->index_reg != REG_RIP;
+    return at == n && s->reg != X86_RIP && s->index_reg != X86_RIP;
 }
 
 static bool cfa_of(const struct cfi_row *row, struct map_special *s)
 {
     if (!row->cfa_is_expression) {
-        if (row->cfa_reg >= REG_RIP || !fits32(row->cfa_offset))
+        if (row->cfa_reg >= X86_RIP || !fits32(row->cfa_offset))
             return false;
         s->cfa_kind = CFA_REG;
         s->reg = row->cfa_reg;
@@ -170,22 +168,22 @@ static bool cfa_of(const struct cfi_row *row, struct map_special *s)
 static struct map_place place_of(const struct cfi_rule *rule)
 {
     struct operation ops[MOST_OPERATIONS];
-    struct map_place lost = {.kind = PLACE_LOST, .reg = REG_NONE};
+    struct map_place lost = {.kind = PLACE_LOST, .reg = X86_NONE};
     switch (rule->kind) {
     case R_UNSET:
     case R_SAME:
     case R_UNDEFINED: /* nobody needs it: the value that we have is as good as any */
-        return (struct map_place){.kind = PLACE_SAME, .reg = REG_NONE};
+        return (struct map_place){.kind = PLACE_SAME, .reg = X86_NONE};
     case R_OFFSET:
         return fits32(rule->offset) ? (struct map_place){.kind = PLACE_CFA,
-                                                         .reg = REG_NONE,
+                                                         .reg = X86_NONE,
                                                          .offset = (int32_t)rule->offset}
                                     : lost;
     case R_REGISTER:
-        return rule->reg < REG_RIP ? (struct map_place){.kind = PLACE_REG, .reg = rule->reg} : lost;
+        return rule->reg < X86_RIP ? (struct map_place){.kind = PLACE_REG, .reg = rule->reg} : lost;
     case R_EXPRESSION:
         if (take_apart(rule->expression, rule->size, ops) == 1 && ops[0].op == DW_OP_breg0 &&
-            ops[0].reg < REG_RIP && fits32(ops[0].operand))
+            ops[0].reg < X86_RIP && fits32(ops[0].operand))
             return (struct map_place){
                 .kind = PLACE_MEMORY, .reg = ops[0].reg, .offset = (int32_t)ops[0].operand};
         return lost;
@@ -194,10 +192,11 @@ static struct map_place place_of(const struct cfi_rule *rule)
     }
 }
 
-static const uint8_t at_reg[AT_COUNT] = {REG_RIP, REG_RSP, REG_RBX, REG_RBP,
-                                         REG_R12, REG_R13, REG_R14, REG_R15};
+static const uint8_t at_reg[AT_COUNT] = {X86_RIP, X86_RSP, X86_RBX, X86_RBP,
+                                         X86_R12, X86_R13, X86_R14, X86_R15};
 
-/* The slot of a register saved at CFA - 8 * slot; 0 when it is unchanged, -1 when it is elsewhere. */
+/* The slot of a register saved at CFA - 8 * slot; 0 when it is unchanged, -1 when it is elsewhere.
+ */
 static int slot_of(const struct map_place *place, int most)
 {
     if (place->kind == PLACE_SAME)
@@ -210,7 +209,7 @@ static int slot_of(const struct map_place *place, int most)
 
 static bool make_direct(const struct map_special *s, struct unwind_rule *out)
 {
-    if (s->cfa_kind != CFA_REG || s->flags || (s->reg != REG_RSP && s->reg != REG_RBP) ||
+    if (s->cfa_kind != CFA_REG || s->flags || (s->reg != X86_RSP && s->reg != X86_RBP) ||
         s->offset < 0 || s->offset % 8 != 0 || s->offset / 8 > RULE_MAX_CFA_WORDS ||
         s->place[AT_RIP].kind != PLACE_CFA || s->place[AT_RIP].offset != -8 ||
         s->place[AT_RSP].kind != PLACE_SAME)
@@ -226,7 +225,7 @@ static bool make_direct(const struct map_special *s, struct unwind_rule *out)
             return false;
         saves |= (unsigned)slot << (4 * i);
     }
-    out->rule = (s->reg == REG_RSP ? RULE_RSP : RULE_RBP) | (uint32_t)rbp << 2 |
+    out->rule = (s->reg == X86_RSP ? RULE_RSP : RULE_RBP) | (uint32_t)rbp << 2 |
                 (uint32_t)rbx << 7 | (uint32_t)(s->offset / 8) << 12;
     out->saves = (uint16_t)saves;
     return true;
@@ -236,16 +235,16 @@ static bool make_direct(const struct map_special *s, struct unwind_rule *out)
 static bool is_kernel_frame(const struct map_special *s)
 {
     enum { UC_RSP = 160, UC_RIP = 168 };
-    return s->cfa_kind == CFA_DEREF && s->reg == REG_RSP && s->index_reg == REG_NONE &&
+    return s->cfa_kind == CFA_DEREF && s->reg == X86_RSP && s->index_reg == X86_NONE &&
            s->offset == UC_RSP && s->add == 0 && s->place[AT_RIP].kind == PLACE_MEMORY &&
-           s->place[AT_RIP].reg == REG_RSP && s->place[AT_RIP].offset == UC_RIP;
+           s->place[AT_RIP].reg == X86_RSP && s->place[AT_RIP].offset == UC_RIP;
 }
 
 struct unwind_rule unwind_from_cfi(struct unwind_table *t, const struct cfi_row *row,
                                    bool signal_frame)
 {
-    struct map_special s = {.reg = REG_NONE, .index_reg = REG_NONE};
-    const struct cfi_rule *ra = &row->reg[REG_RIP];
+    struct map_special s = {.reg = X86_NONE, .index_reg = X86_NONE};
+    const struct cfi_rule *ra = &row->reg[X86_RIP];
     if (ra->kind == R_UNDEFINED || ra->kind == R_UNSET)
         return unwind_fixed(SPECIAL_END);
     for (unsigned i = 0; i < AT_COUNT; i++)
@@ -258,7 +257,7 @@ struct unwind_rule unwind_from_cfi(struct unwind_table *t, const struct cfi_row 
         s.flags |= SPECIAL_EXACT_PC;
         if (is_kernel_frame(&s))
             s = (struct map_special){
-                .cfa_kind = CFA_SIGNAL, .reg = REG_RSP, .index_reg = REG_NONE, .flags = s.flags};
+                .cfa_kind = CFA_SIGNAL, .reg = X86_RSP, .index_reg = X86_NONE, .flags = s.flags};
         return unwind_special(t, &s);
     }
     struct unwind_rule direct;

@@ -10,8 +10,7 @@
 #include "map/map_format.h"
 
 struct unwind_table {
-    VEC(uint32_t) pcs;
-    VEC(uint32_t) rules;
+    VEC(struct map_row) rows;
     VEC(uint16_t) saves;
     VEC(struct map_special) specials;
     uint32_t *special_slots; /* hash table of indices in specials; 0 (never looked for) is free */

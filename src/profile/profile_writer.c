@@ -112,7 +112,8 @@ static void write_table(struct profile_writer *w, uint32_t kind, const void *ite
 {
     if (!count)
         return;
-    struct ctp_section *s = &w->sections.items[place_section(w, kind, 0, count)];
+    uint32_t section = place_section(w, kind, 0, count);
+    struct ctp_section *s = &w->sections.items[section];
     size_t bytes = s->element_size * count;
     s->hash = XXH3_64bits(items, bytes);
     write_at(w, s->offset, items, bytes);
@@ -194,6 +195,12 @@ int profile_writer_open(const char *path, struct profile_writer **out, struct ct
 
 static void writer_free(struct profile_writer *w)
 {
+    if (w->nodes_begun) {
+        column_free(&w->parents);
+        column_free(&w->node_frames);
+        for (size_t m = 0; m < w->metrics.count; m++)
+            column_free(&w->values[m]);
+    }
     strings_free(&w->strings);
     vec_free(&w->modules);
     vec_free(&w->functions);
@@ -208,12 +215,6 @@ static void writer_free(struct profile_writer *w)
     vec_free(&w->facts);
     vec_free(&w->sections);
     vec_free(&w->check.roots);
-    if (w->nodes_begun) {
-        column_free(&w->parents);
-        column_free(&w->node_frames);
-        for (size_t m = 0; m < w->metrics.count; m++)
-            column_free(&w->values[m]);
-    }
     free(w->values);
     free(w->totals);
     free(w->path);
@@ -489,7 +490,6 @@ static void write_tables(struct profile_writer *w)
 {
     if (w->strings.bytes.count >= CTP_NONE)
         fail(w, "there are more than 4 GB of names");
-    write_table(w, CTP_STRINGS, w->strings.bytes.items, w->strings.bytes.count);
     write_table(w, CTP_MODULES, w->modules.items, w->modules.count);
     write_table(w, CTP_FUNCTIONS, w->functions.items, w->functions.count);
     write_table(w, CTP_LINES, w->lines.items, w->lines.count);
@@ -501,6 +501,8 @@ static void write_tables(struct profile_writer *w)
     write_table(w, CTP_METRICS, w->metrics.items, w->metrics.count);
     write_table(w, CTP_ROOTS, w->roots.items, w->roots.count);
     write_table(w, CTP_FACTS, w->facts.items, w->facts.count);
+    /* Last, beside the table of contents: opening looks at both, and a disk is slow to seek. */
+    write_table(w, CTP_STRINGS, w->strings.bytes.items, w->strings.bytes.count);
 }
 
 static void write_frame_of_file(struct profile_writer *w)

@@ -9,9 +9,9 @@ enum { PAGE = 4096, NO_SUCH_HOW = -1, KERNEL_SIGSET_BYTES = 8 };
 
 /*
  * Can the 8 bytes at this address be read? rt_sigprocmask reads the set before it looks at what is
- * to be done with it: EFAULT says that it could not, EINVAL that it could and that "how" is nonsense,
- * so nothing is changed. A program that filters system calls allows this one: signal handling in
- * libc needs it.
+ * to be done with it: EFAULT says that it could not, EINVAL that it could and that "how" is
+ * nonsense, so nothing is changed. A program that filters system calls allows this one: signal
+ * handling in libc needs it.
  */
 static bool is_readable(uint64_t address)
 {

@@ -1,8 +1,8 @@
 /*
- * The walker. Two copies of one loop are compiled: the fast one follows rsp, rbp and the pc, which is
- * all that nearly every frame needs; the full one also recovers rbx and r12 to r15. A walk starts
- * fast, and starts over in full when it meets a frame that needs one of the others (the dynamic
- * linker's lazy binder keeps its CFA in rbx, libmvec in r13).
+ * The walker. Two copies of one loop are compiled: the fast one follows rsp, rbp and the pc, which
+ * is all that nearly every frame needs; the full one also recovers rbx and r12 to r15. A walk
+ * starts fast, and starts over in full when it meets a frame that needs one of the others (the
+ * dynamic linker's lazy binder keeps its CFA in rbx, libmvec in r13).
  */
 #include "runtime/walk.h"
 
@@ -24,15 +24,15 @@ const char *const walk_end_names[WALK_END_COUNT] = {
 };
 
 enum {
-    CALLEE_SAVED = 1 << REG_RBX | 1 << REG_RBP | 1 << REG_RSP | 1 << REG_R12 | 1 << REG_R13 |
-                   1 << REG_R14 | 1 << REG_R15,
-    ALL_REGISTERS = (1 << REG_COUNT) - 1,
+    CALLEE_SAVED = 1 << X86_RBX | 1 << X86_RBP | 1 << X86_RSP | 1 << X86_R12 | 1 << X86_R13 |
+                   1 << X86_R14 | 1 << X86_R15,
+    ALL_REGISTERS = (1 << X86_COUNT) - 1,
     NEED_FULL = WALK_END_COUNT, /* not an end: the fast walk cannot go on */
 };
 
 /* Registers of the frame at hand, and which of them are known. */
 struct frame_registers {
-    uint64_t value[REG_COUNT];
+    uint64_t value[X86_COUNT];
     uint32_t known;
 };
 
@@ -68,7 +68,7 @@ static uint32_t find_module(const struct walk_modules *modules, uint64_t pc)
 
 static bool known(const struct frame_registers *r, unsigned reg)
 {
-    return reg < REG_COUNT && (r->known >> reg & 1);
+    return reg < X86_COUNT && (r->known >> reg & 1);
 }
 
 static bool read_place(const struct map_place *place, const struct frame_registers *old,
@@ -96,10 +96,10 @@ static bool read_place(const struct map_place *place, const struct frame_registe
  */
 static enum walk_end step_signal(struct frame_registers *r, struct walk_memory *memory)
 {
-    static const uint8_t order[] = {REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13,
-                                    REG_R14, REG_R15, REG_RDI, REG_RSI, REG_RBP, REG_RBX,
-                                    REG_RDX, REG_RAX, REG_RCX, REG_RSP, REG_RIP};
-    uint64_t at = r->value[REG_RSP] + 40;
+    static const uint8_t order[] = {X86_R8,  X86_R9,  X86_R10, X86_R11, X86_R12, X86_R13,
+                                    X86_R14, X86_R15, X86_RDI, X86_RSI, X86_RBP, X86_RBX,
+                                    X86_RDX, X86_RAX, X86_RCX, X86_RSP, X86_RIP};
+    uint64_t at = r->value[X86_RSP] + 40;
     for (unsigned i = 0; i < sizeof order; i++, at += 8)
         if (!read_word(memory, at, &r->value[order[i]]))
             return WALK_MEMORY;
@@ -110,14 +110,14 @@ static enum walk_end step_signal(struct frame_registers *r, struct walk_memory *
 /* What a missing register means: the full walk may still know a callee-saved one. */
 static enum walk_end missing(unsigned reg, bool full)
 {
-    bool may_be_saved = reg < REG_COUNT && (CALLEE_SAVED >> reg & 1);
+    bool may_be_saved = reg < X86_COUNT && (CALLEE_SAVED >> reg & 1);
     return may_be_saved && !full ? (enum walk_end)NEED_FULL : WALK_REGISTER;
 }
 
 static enum walk_end special_cfa(const struct map_special *s, const struct frame_registers *r,
                                  struct walk_memory *memory, bool full, uint64_t *cfa)
 {
-    uint64_t sp = r->value[REG_RSP];
+    uint64_t sp = r->value[X86_RSP];
     switch (s->cfa_kind) {
     case CFA_REG:
         if (!known(r, s->reg))
@@ -128,7 +128,7 @@ static enum walk_end special_cfa(const struct map_special *s, const struct frame
         if (!known(r, s->reg))
             return missing(s->reg, full);
         uint64_t address = r->value[s->reg] + (uint64_t)(int64_t)s->offset;
-        if (s->index_reg != REG_NONE) {
+        if (s->index_reg != X86_NONE) {
             if (!known(r, s->index_reg))
                 return missing(s->index_reg, full);
             address += r->value[s->index_reg] * 8;
@@ -139,7 +139,7 @@ static enum walk_end special_cfa(const struct map_special *s, const struct frame
         return WALK_COMPLETE;
     }
     case CFA_PLT:
-        *cfa = sp + 8 + ((int)(r->value[REG_RIP] & 15) >= s->offset ? 8 : 0);
+        *cfa = sp + 8 + ((int)(r->value[X86_RIP] & 15) >= s->offset ? 8 : 0);
         return WALK_COMPLETE;
     case CFA_NONE:
         return WALK_NO_RULE;
@@ -149,16 +149,16 @@ static enum walk_end special_cfa(const struct map_special *s, const struct frame
 }
 
 /*
- * A step by a special rule. On return `r` holds the caller's registers. WALK_COMPLETE means that the
- * step was made (the outermost frame is found before); anything else ends the walk.
+ * A step by a special rule. On return `r` holds the caller's registers. WALK_COMPLETE means that
+ * the step was made (the outermost frame is found before); anything else ends the walk.
  */
 static __attribute__((noinline)) enum walk_end step_special(const struct map_special *s,
                                                             struct frame_registers *r,
                                                             struct walk_memory *memory, bool full,
                                                             uint64_t *slot)
 {
-    static const uint8_t at_reg[AT_COUNT] = {REG_RIP, REG_RSP, REG_RBX, REG_RBP,
-                                             REG_R12, REG_R13, REG_R14, REG_R15};
+    static const uint8_t at_reg[AT_COUNT] = {X86_RIP, X86_RSP, X86_RBX, X86_RBP,
+                                             X86_R12, X86_R13, X86_R14, X86_R15};
     *slot = 0;
     if (s->cfa_kind == CFA_SIGNAL)
         return step_signal(r, memory);
@@ -179,14 +179,14 @@ static __attribute__((noinline)) enum walk_end step_special(const struct map_spe
             caller.known &= ~(1u << reg);
     }
     const struct map_place *ra = &s->place[AT_RIP];
-    if (!known(&caller, REG_RIP))
+    if (!known(&caller, X86_RIP))
         return ra->kind == PLACE_CFA || ra->kind == PLACE_MEMORY ? WALK_MEMORY
-                                                                  : missing(ra->reg, full);
+                                                                 : missing(ra->reg, full);
     if (s->place[AT_RSP].kind == PLACE_SAME)
-        caller.value[REG_RSP] = cfa;
-    else if (!known(&caller, REG_RSP))
+        caller.value[X86_RSP] = cfa;
+    else if (!known(&caller, X86_RSP))
         return missing(s->place[AT_RSP].reg, full);
-    if (caller.value[REG_RSP] < r->value[REG_RSP])
+    if (caller.value[X86_RSP] < r->value[X86_RSP])
         return WALK_NO_PROGRESS;
     if (ra->kind == PLACE_CFA)
         *slot = cfa + (uint64_t)(int64_t)ra->offset;
@@ -208,104 +208,220 @@ static bool restore_others(struct frame_registers *r, uint32_t rule, unsigned sa
                            struct walk_memory *memory)
 {
     r->known &= CALLEE_SAVED;
-    return restore(r, REG_RBX, RULE_RBX_SLOT(rule), cfa, memory) &&
-           restore(r, REG_R12, SAVES_SLOT(saves, REG_R12), cfa, memory) &&
-           restore(r, REG_R13, SAVES_SLOT(saves, REG_R13), cfa, memory) &&
-           restore(r, REG_R14, SAVES_SLOT(saves, REG_R14), cfa, memory) &&
-           restore(r, REG_R15, SAVES_SLOT(saves, REG_R15), cfa, memory);
+    return restore(r, X86_RBX, RULE_RBX_SLOT(rule), cfa, memory) &&
+           restore(r, X86_R12, SAVES_SLOT(saves, X86_R12), cfa, memory) &&
+           restore(r, X86_R13, SAVES_SLOT(saves, X86_R13), cfa, memory) &&
+           restore(r, X86_R14, SAVES_SLOT(saves, X86_R14), cfa, memory) &&
+           restore(r, X86_R15, SAVES_SLOT(saves, X86_R15), cfa, memory);
+}
+
+/*
+ * The cached part of a walk.
+ *
+ * What makes walking slow is not work but waiting: the return address must be loaded before its
+ * rule can be looked up, and the rule is needed to know where the next return address is. Here each
+ * entry remembers which entry came above it the last time. The loop goes on with that one at once,
+ * and the return address that it loads only confirms the guess, which the processor does not wait
+ * for.
+ */
+enum entry_flags { FROM_RBP = 1, SAVES_RBP = 2, OUTERMOST = 4 }; /* the base is rsp or rbp */
+
+struct position {
+    uint64_t pc, sp, bp;
+    bool ended; /* the outermost frame has been walked */
+};
+
+/* The low bits of return addresses are as good as random, and cost one instruction. */
+static inline struct walk_cache_entry *entry_for(struct walk_cache *cache, uint64_t pc)
+{
+    return &cache->entries[pc % WALK_CACHE_ENTRIES];
+}
+
+static_assert(sizeof(struct walk_cache_entry) == 32, "indexing must be a shift, not a product");
+
+static void remember(struct walk_cache *cache, uint64_t pc, uint32_t rule, uint32_t module)
+{
+    uint32_t cfa_bytes = RULE_CFA_WORDS(rule) * 8, slot = RULE_RBP_SLOT(rule);
+    struct walk_cache_entry *e = entry_for(cache, pc);
+    *e = (struct walk_cache_entry){.pc = pc,
+                                   .next = e,
+                                   .cfa_bytes = cfa_bytes,
+                                   .saved_rbp_bytes = (int32_t)cfa_bytes - (int32_t)slot * 8,
+                                   .module = module,
+                                   .flags = (RULE_KIND(rule) == RULE_RBP ? FROM_RBP : 0u) |
+                                            (slot ? SAVES_RBP : 0u)};
+}
+
+static void remember_end(struct walk_cache *cache, uint64_t pc, uint32_t module)
+{
+    struct walk_cache_entry *e = entry_for(cache, pc);
+    *e = (struct walk_cache_entry){.pc = pc, .next = e, .module = module, .flags = OUTERMOST};
+}
+
+/*
+ * Keeps the compiler from computing both sides of an `if` and choosing: that would make the walk
+ * wait for the entry, where a branch lets the processor go ahead.
+ */
+#define AS_BRANCH(variable) __asm__("" : "+r"(variable))
+
+/*
+ * Walks on from a return address for as long as the cache knows the way; `at` says how far.
+ * Whatever is unusual (an unknown address, a special rule, memory out of bounds) is left to the
+ * caller. Not inlined: the loop needs all the registers that there are.
+ */
+static __attribute__((noinline)) uint32_t walk_known(struct walk_cache *cache,
+                                                     const struct walk_memory *memory,
+                                                     struct position *at, struct walk_frame *frames,
+                                                     uint32_t n, uint32_t room)
+{
+    const uint64_t start = memory->start, most = memory->end - memory->start - 8;
+    const uint64_t bias = memory->bias;
+    uint64_t pc = at->pc, sp = at->sp, bp = at->bp;
+    struct walk_cache_entry *e = entry_for(cache, pc);
+    if (e->pc != pc || memory->end - memory->start < 8)
+        return n;
+    struct walk_frame *frame = frames + n, *const end = frames + room;
+    while (frame < end) {
+        uint64_t base = sp, ra;
+        if (e->flags & FROM_RBP) {
+            base = bp;
+            AS_BRANCH(base);
+        }
+        uint64_t slot = base + e->cfa_bytes - 8;
+        if (unlikely((slot - start > most) | (slot < sp))) {
+            if (e->flags & OUTERMOST) {
+                *frame++ = (struct walk_frame){.pc = pc, .module = e->module};
+                at->ended = true;
+            }
+            break;
+        }
+        if (e->flags & SAVES_RBP) {
+            uint64_t saved = base + (uint64_t)(int64_t)e->saved_rbp_bytes;
+            if (unlikely(saved - start > most))
+                break;
+            memcpy(&bp, (const void *)(uintptr_t)(saved + bias), sizeof bp);
+        }
+        memcpy(&ra, (const void *)(uintptr_t)(slot + bias), sizeof ra);
+        *frame++ = (struct walk_frame){.pc = pc, .slot = slot, .module = e->module};
+        sp = slot + 8;
+        pc = ra;
+        struct walk_cache_entry *guess = e->next;
+        if (unlikely(guess->pc != ra)) {
+            guess = entry_for(cache, ra);
+            if (guess->pc != ra)
+                break;
+            e->next = guess;
+        }
+        e = guess;
+    }
+    at->pc = pc;
+    at->sp = sp;
+    at->bp = bp;
+    return (uint32_t)(frame - frames);
 }
 
 static inline __attribute__((always_inline)) struct walk_result
-walk(const struct walk_modules *modules, const struct walk_registers *registers,
-     struct walk_memory *outer_memory, struct walk_frame *frames, uint32_t room, const bool full)
+walk(struct walk_cache *cache, const struct walk_modules *modules,
+     const struct walk_registers *registers, struct walk_memory *outer_memory,
+     struct walk_frame *frames, uint32_t room, const bool full)
 {
     struct walk_memory memory = *outer_memory;
-    struct frame_registers r;
-    memcpy(r.value, registers->value, sizeof r.value);
+    struct frame_registers r; /* in the fast walk only up to date where r.known says so */
+    bool at_start = !full;    /* all registers are still those of the caller's structure */
     r.known = ALL_REGISTERS;
+    if (full)
+        memcpy(r.value, registers->value, sizeof r.value);
 
-    uint64_t pc = r.value[REG_RIP], sp = r.value[REG_RSP], bp = r.value[REG_RBP];
+    struct position at = {.pc = registers->value[X86_RIP],
+                          .sp = registers->value[X86_RSP],
+                          .bp = registers->value[X86_RBP]};
     uint64_t back = 0; /* a return address is looked up one byte before, inside the call */
     struct walk_module module = {0};
     uint32_t module_index = UINT32_MAX;
     uint32_t n = 0;
     enum walk_end end;
 
-    for (;; n++) {
+    for (;;) {
+        if (cache && back)
+            n = walk_known(cache, &memory, &at, frames, n, room);
+        if (at.ended) {
+            end = WALK_COMPLETE;
+            break;
+        }
         if (unlikely(n == room)) {
             end = WALK_LIMIT;
             break;
         }
-        uint64_t look = pc - back;
+        uint64_t look = at.pc - back;
         if (unlikely(look - module.start >= module.end - module.start)) {
             module_index = find_module(modules, look);
-            module = module_index == UINT32_MAX ? (struct walk_module){0}
-                                                : modules->items[module_index];
+            module =
+                module_index == UINT32_MAX ? (struct walk_module){0} : modules->items[module_index];
         }
-        struct walk_frame *frame = &frames[n];
-        frame->pc = pc;
-        frame->slot = 0;
-        frame->module = module_index;
-        frame->flags = back ? 0 : FRAME_IS_PC;
+        struct walk_frame *frame = &frames[n++];
+        *frame = (struct walk_frame){
+            .pc = at.pc, .module = module_index, .flags = back ? 0 : FRAME_IS_PC};
         if (unlikely(!module.tables)) {
             end = module_index == UINT32_MAX ? WALK_NO_MODULE : WALK_NO_MAP;
-            n++;
             break;
         }
         int64_t row = map_find_row(module.tables, look - module.base);
         if (unlikely(row < 0)) {
             end = WALK_NO_RULE;
-            n++;
             break;
         }
-        uint32_t rule = module.tables->rules[row];
+        uint32_t rule = module.tables->rows[row].rule;
 
         if (likely(RULE_KIND(rule) != RULE_SPECIAL)) {
-            uint64_t cfa = (RULE_KIND(rule) == RULE_RSP ? sp : bp) + 8 * (uint64_t)RULE_CFA_WORDS(rule);
+            uint64_t cfa =
+                (RULE_KIND(rule) == RULE_RSP ? at.sp : at.bp) + 8 * (uint64_t)RULE_CFA_WORDS(rule);
             unsigned rbp_slot = RULE_RBP_SLOT(rule);
-            end = cfa <= sp ? WALK_NO_PROGRESS : WALK_MEMORY;
-            if (unlikely(cfa <= sp || !read_word(&memory, cfa - 8, &pc) ||
-                         (rbp_slot && !read_word(&memory, cfa - 8 * rbp_slot, &bp)) ||
-                         (full && !restore_others(&r, rule, module.tables->saves[row], cfa,
-                                                  &memory)))) {
-                n++;
+            uint64_t pc = at.pc;
+            end = cfa <= at.sp ? WALK_NO_PROGRESS : WALK_MEMORY;
+            if (unlikely(
+                    cfa <= at.sp || !read_word(&memory, cfa - 8, &at.pc) ||
+                    (rbp_slot && !read_word(&memory, cfa - 8 * rbp_slot, &at.bp)) ||
+                    (full && !restore_others(&r, rule, module.tables->saves[row], cfa, &memory))))
                 break;
-            }
+            if (cache && back)
+                remember(cache, pc, rule, module_index);
             frame->slot = cfa - 8;
-            sp = cfa;
+            at.sp = cfa;
             back = 1;
             if (!full)
-                r.known = 1 << REG_RSP | 1 << REG_RBP;
+                r.known = 1 << X86_RSP | 1 << X86_RBP;
+            at_start = false;
             continue;
         }
 
         uint32_t index = RULE_SPECIAL_INDEX(rule);
         if (unlikely(index >= module.tables->special_count)) {
             end = WALK_UNKNOWN;
-            n++;
             break;
         }
         const struct map_special *special = &module.tables->specials[index];
         if (special->flags & SPECIAL_GUESSED)
             frame->flags |= FRAME_GUESSED;
         if (special->cfa_kind == CFA_END) {
+            if (cache && back)
+                remember_end(cache, at.pc, module_index);
             end = WALK_COMPLETE;
-            n++;
             break;
         }
-        r.value[REG_RIP] = pc;
-        r.value[REG_RSP] = sp;
-        r.value[REG_RBP] = bp;
+        if (at_start)
+            memcpy(r.value, registers->value, sizeof r.value);
+        at_start = false;
+        r.value[X86_RIP] = at.pc;
+        r.value[X86_RSP] = at.sp;
+        r.value[X86_RBP] = at.bp;
         end = step_special(special, &r, &memory, full, &frame->slot);
-        if (unlikely(end != WALK_COMPLETE)) {
-            n++;
+        if (unlikely(end != WALK_COMPLETE))
             break;
-        }
         if (!full && special->cfa_kind != CFA_SIGNAL)
-            r.known &= 1 << REG_RSP | 1 << REG_RBP;
-        pc = r.value[REG_RIP];
-        sp = r.value[REG_RSP];
-        bp = known(&r, REG_RBP) ? r.value[REG_RBP] : 0; /* 0 leads nowhere: no progress */
+            r.known &= 1 << X86_RSP | 1 << X86_RBP;
+        at.pc = r.value[X86_RIP];
+        at.sp = r.value[X86_RSP];
+        at.bp = known(&r, X86_RBP) ? r.value[X86_RBP] : 0; /* 0 leads nowhere: no progress */
         back = special->flags & SPECIAL_EXACT_PC ? 0 : 1;
     }
     outer_memory->start = memory.start;
@@ -314,12 +430,34 @@ walk(const struct walk_modules *modules, const struct walk_registers *registers,
     return (struct walk_result){.count = n, .end = end};
 }
 
+static __attribute__((noinline)) struct walk_result
+walk_in_full(const struct walk_modules *modules, const struct walk_registers *registers,
+             struct walk_memory *memory, struct walk_frame *frames, uint32_t room)
+{
+    return walk(NULL, modules, registers, memory, frames, room, true);
+}
+
 struct walk_result walk_frames(const struct walk_modules *modules,
                                const struct walk_registers *registers, struct walk_memory *memory,
                                struct walk_frame *frames, uint32_t room)
 {
-    struct walk_result result = walk(modules, registers, memory, frames, room, false);
+    struct walk_result result = walk(NULL, modules, registers, memory, frames, room, false);
     if (unlikely(result.end == (enum walk_end)NEED_FULL))
-        result = walk(modules, registers, memory, frames, room, true);
+        result = walk_in_full(modules, registers, memory, frames, room);
+    return result;
+}
+
+struct walk_result walk_frames_cached(struct walk_cache *cache, const struct walk_modules *modules,
+                                      const struct walk_registers *registers,
+                                      struct walk_memory *memory, struct walk_frame *frames,
+                                      uint32_t room)
+{
+    if (unlikely(cache->generation != modules->generation)) {
+        memset(cache->entries, 0, sizeof cache->entries);
+        cache->generation = modules->generation;
+    }
+    struct walk_result result = walk(cache, modules, registers, memory, frames, room, false);
+    if (unlikely(result.end == (enum walk_end)NEED_FULL))
+        result = walk_in_full(modules, registers, memory, frames, room);
     return result;
 }

@@ -226,7 +226,8 @@ class Profile:
 
 
 def differences(ours, theirs, where=""):
-    if type(ours) is not type(theirs):
+    numbers = {int, float}
+    if type(ours) is not type(theirs) and not {type(ours), type(theirs)} == numbers:
         yield "%s: %r here, %r there" % (where, ours, theirs)
     elif isinstance(ours, dict):
         for key in sorted(ours.keys() | theirs.keys()):

@@ -21,10 +21,10 @@ static const int32_t kernel_offsets[AT_COUNT] = {
     [AT_R12] = 72,  [AT_R13] = 80,  [AT_R14] = 88,  [AT_R15] = 96,
 };
 
-enum { BASE_CFA = REG_COUNT, MAX_DEPTH = 8 };
+enum { BASE_CFA = X86_COUNT, MAX_DEPTH = 8 };
 
 struct term {
-    uint8_t base; /* a register, BASE_CFA or REG_NONE */
+    uint8_t base; /* a register, BASE_CFA or X86_NONE */
     uint8_t index;
     bool loaded; /* from memory */
     int64_t offset;
@@ -39,12 +39,12 @@ struct evaluation {
 
 static bool is_constant(const struct term *t)
 {
-    return t->base == REG_NONE && t->index == REG_NONE && !t->loaded;
+    return t->base == X86_NONE && t->index == X86_NONE && !t->loaded;
 }
 
 static struct term constant(int64_t value)
 {
-    return (struct term){.base = REG_NONE, .index = REG_NONE, .offset = value};
+    return (struct term){.base = X86_NONE, .index = X86_NONE, .offset = value};
 }
 
 static bool push(struct evaluation *e, struct term term)
@@ -70,13 +70,13 @@ static bool add_terms(struct evaluation *e, struct term *a, const struct term *b
             *a = *b;
         return add_constant(a, value);
     }
-    bool fits = !a->loaded && !b->loaded && (a->base == REG_NONE || b->base == REG_NONE) &&
-                (a->index == REG_NONE || b->index == REG_NONE);
+    bool fits = !a->loaded && !b->loaded && (a->base == X86_NONE || b->base == X86_NONE) &&
+                (a->index == X86_NONE || b->index == X86_NONE);
     if (!fits)
         return false;
-    if (a->base == REG_NONE)
+    if (a->base == X86_NONE)
         a->base = b->base;
-    if (a->index == REG_NONE)
+    if (a->index == X86_NONE)
         a->index = b->index;
     return !__builtin_add_overflow(a->offset, b->offset, &a->offset);
 }
@@ -84,10 +84,10 @@ static bool add_terms(struct evaluation *e, struct term *a, const struct term *b
 /* A register times eight becomes an index. */
 static bool scale(struct term *t)
 {
-    if (t->loaded || t->index != REG_NONE || t->base >= REG_COUNT)
+    if (t->loaded || t->index != X86_NONE || t->base >= X86_COUNT)
         return false;
     t->index = t->base;
-    t->base = REG_NONE;
+    t->base = X86_NONE;
     return !__builtin_mul_overflow(t->offset, 8, &t->offset);
 }
 
@@ -116,8 +116,8 @@ static bool based_on_any_register(struct evaluation *e, const char *operands)
         at += strcspn(at, ")") + 1;
     parse_number(skip_spaces(at), &offset);
     e->is_usual = false;
-    return reg < REG_COUNT &&
-           push(e, (struct term){.base = (uint8_t)reg, .index = REG_NONE, .offset = offset});
+    return reg < X86_COUNT &&
+           push(e, (struct term){.base = (uint8_t)reg, .index = X86_NONE, .offset = offset});
 }
 
 /* One operation: its name without DW_OP_, and its operands behind the colon, or "". */
@@ -130,8 +130,8 @@ static bool evaluate(struct evaluation *e, const char *name, const char *operand
         return based_on_any_register(e, operands);
     if (strncmp(name, "breg", 4) == 0) {
         parse_number(name + 4, &number); /* breg6 (rbp) */
-        return number < REG_COUNT &&
-               push(e, (struct term){.base = (uint8_t)number, .index = REG_NONE, .offset = offset});
+        return number < X86_COUNT &&
+               push(e, (struct term){.base = (uint8_t)number, .index = X86_NONE, .offset = offset});
     }
     if (strncmp(name, "lit", 3) == 0) {
         parse_number(name + 3, &number);
@@ -181,7 +181,7 @@ static bool evaluate_text(struct evaluation *e, const char *text)
     if (e->depth == 0)
         return false;
     const struct term *top = &e->stack[e->depth - 1];
-    return top->base < REG_NONE && top->offset == (int32_t)top->offset &&
+    return top->base < X86_NONE && top->offset == (int32_t)top->offset &&
            top->add == (int32_t)top->add;
 }
 
@@ -211,7 +211,7 @@ static void expect_cfa_expression(struct expected_rule *expected, const char *te
     if (!evaluate_text(&e, text))
         return;
     const struct term *t = &e.stack[e.depth - 1];
-    if (!t->loaded && t->index != REG_NONE)
+    if (!t->loaded && t->index != X86_NONE)
         return;
     rule->cfa_kind = t->loaded ? CFA_DEREF : CFA_REG;
     rule->reg = t->base;
@@ -226,12 +226,12 @@ static struct map_place place_of_expression(const char *text, bool is_value, boo
 {
     static const struct map_place lost = {.kind = PLACE_LOST};
     struct evaluation e = {.is_usual = true};
-    push(&e, (struct term){.base = BASE_CFA, .index = REG_NONE}); /* DWARF puts it there */
+    push(&e, (struct term){.base = BASE_CFA, .index = X86_NONE}); /* DWARF puts it there */
     if (!evaluate_text(&e, text))
         return lost;
     const struct term *t = &e.stack[e.depth - 1];
     *may_be_lost = !e.is_usual || is_value || t->base == BASE_CFA;
-    if (t->index != REG_NONE || t->add != 0)
+    if (t->index != X86_NONE || t->add != 0)
         return lost;
     int32_t offset = (int32_t)t->offset;
     if (t->loaded != is_value) { /* a value that is no address of anything */
@@ -268,7 +268,7 @@ static void expect_place(struct expected_rule *expected, const struct frames *fr
         expected->may_be_lost[at] = true;
         break;
     case SAID_REG:
-        place->kind = row->number[at] < REG_COUNT ? PLACE_REG : PLACE_LOST;
+        place->kind = row->number[at] < X86_COUNT ? PLACE_REG : PLACE_LOST;
         place->reg = (uint8_t)row->number[at];
         break;
     case SAID_EXP:
@@ -285,12 +285,12 @@ static void expect_place(struct expected_rule *expected, const struct frames *fr
 /* A signal frame of the kernel: everything is in its ucontext. */
 static bool is_kernel_frame(const struct map_special *rule)
 {
-    if (rule->cfa_kind != CFA_DEREF || rule->reg != REG_RSP || rule->index_reg != REG_NONE ||
+    if (rule->cfa_kind != CFA_DEREF || rule->reg != X86_RSP || rule->index_reg != X86_NONE ||
         rule->offset != kernel_offsets[AT_RSP] || rule->add != 0)
         return false;
     for (unsigned at = 0; at < AT_COUNT; at++) {
         const struct map_place *place = &rule->place[at];
-        if (place->kind != PLACE_MEMORY || place->reg != REG_RSP ||
+        if (place->kind != PLACE_MEMORY || place->reg != X86_RSP ||
             place->offset != kernel_offsets[at])
             return false;
     }
@@ -302,7 +302,7 @@ struct expected_rule rule_expected(const struct frames *frames, const struct fra
 {
     const struct frame_cie *cie = &frames->cies.items[fde->cie];
     struct expected_rule expected = {
-        .rule = {.index_reg = REG_NONE, .flags = cie->signal ? SPECIAL_EXACT_PC : 0}};
+        .rule = {.index_reg = X86_NONE, .flags = cie->signal ? SPECIAL_EXACT_PC : 0}};
     struct map_special *rule = &expected.rule;
     for (unsigned at = 0; at < AT_COUNT; at++)
         expect_place(&expected, frames, row, detail, at);
@@ -314,7 +314,7 @@ struct expected_rule rule_expected(const struct frames *frames, const struct fra
             expect_cfa_expression(&expected, strings_get(&frames->texts, detail->cfa_text));
         if (cie->signal && is_kernel_frame(rule))
             rule->cfa_kind = CFA_SIGNAL;
-    } else if (row->cfa_reg == REG_NONE || (detail != NULL && !detail->cfa_is_set)) {
+    } else if (row->cfa_reg == X86_NONE || (detail != NULL && !detail->cfa_is_set)) {
         rule->cfa_kind = CFA_UNKNOWN;
     } else {
         rule->cfa_kind = CFA_REG;
@@ -324,13 +324,15 @@ struct expected_rule rule_expected(const struct frames *frames, const struct fra
 
     if (row->said[AT_RIP] == SAID_NOTHING || row->said[AT_RIP] == SAID_UNSET) {
         /* `u` in the table is also said where there is no rule, which is no way to go on either. */
-        bool has_no_rule = row->said[AT_RIP] == SAID_NOTHING ||
-                           (detail != NULL && !detail->undefined[AT_RIP]);
+        bool has_no_rule =
+            row->said[AT_RIP] == SAID_NOTHING || (detail != NULL && !detail->undefined[AT_RIP]);
         rule->cfa_kind = CFA_END;
         expected.cfa_may_be_unknown = has_no_rule;
     }
-    if (cie->ra != REG_RIP)
+    if (cie->ra != X86_RIP)
         rule->cfa_kind = CFA_UNKNOWN;
+    if (rule->cfa_kind == CFA_END)
+        return expected;
     /* Nobody can go on without a return address and a stack pointer. */
     for (unsigned at = AT_RIP; at <= AT_RSP; at++)
         if (rule->place[at].kind == PLACE_LOST || expected.may_be_lost[at])
@@ -412,7 +414,7 @@ const char *where_name(unsigned where)
 
 static const char *name_of(uint8_t reg)
 {
-    return reg < REG_COUNT ? register_names[reg] : "?";
+    return reg < X86_COUNT ? register_names[reg] : "?";
 }
 
 static void print_cfa(const struct map_special *rule, char *buffer, size_t size)
@@ -423,7 +425,7 @@ static void print_cfa(const struct map_special *rule, char *buffer, size_t size)
     };
     if (rule->cfa_kind == CFA_REG)
         snprintf(buffer, size, "%s%+d", name_of(rule->reg), rule->offset);
-    else if (rule->cfa_kind == CFA_DEREF && rule->index_reg == REG_NONE)
+    else if (rule->cfa_kind == CFA_DEREF && rule->index_reg == X86_NONE)
         snprintf(buffer, size, "*(%s%+d)%+d", name_of(rule->reg), rule->offset, rule->add);
     else if (rule->cfa_kind == CFA_DEREF)
         snprintf(buffer, size, "*(%s+%s*8%+d)%+d", name_of(rule->reg), name_of(rule->index_reg),

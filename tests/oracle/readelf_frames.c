@@ -18,35 +18,35 @@
 
 enum { MAX_COLUMNS = 160 };
 
-const char *const register_names[REG_COUNT] = {
+const char *const register_names[X86_COUNT] = {
     "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8",
     "r9",  "r10", "r11", "r12", "r13", "r14", "r15", "rip",
 };
 
 uint8_t register_named(const char *name, size_t length)
 {
-    for (uint8_t reg = 0; reg < REG_COUNT; reg++)
+    for (uint8_t reg = 0; reg < X86_COUNT; reg++)
         if (strncmp(register_names[reg], name, length) == 0 && register_names[reg][length] == '\0')
             return reg;
-    return REG_NONE;
+    return X86_NONE;
 }
 
 uint8_t place_of_register(unsigned reg)
 {
     switch (reg) {
-    case REG_RIP:
+    case X86_RIP:
         return AT_RIP;
-    case REG_RSP:
+    case X86_RSP:
         return AT_RSP;
-    case REG_RBX:
+    case X86_RBX:
         return AT_RBX;
-    case REG_RBP:
+    case X86_RBP:
         return AT_RBP;
-    case REG_R12:
-    case REG_R13:
-    case REG_R14:
-    case REG_R15:
-        return (uint8_t)(AT_R12 + reg - REG_R12);
+    case X86_R12:
+    case X86_R13:
+    case X86_R14:
+    case X86_R15:
+        return (uint8_t)(AT_R12 + reg - X86_R12);
     default:
         return NO_PLACE;
     }
@@ -102,7 +102,7 @@ static int add_cie(struct frames *f, uint64_t offset, const char *rest, struct c
         return ct_fail(err, "cannot read readelf's CIE line: %s", rest);
     int64_t column;
     parse_number(ra + 4, &column);
-    cie.ra = column >= 0 && column < REG_COUNT ? (uint8_t)column : REG_NONE;
+    cie.ra = column >= 0 && column < X86_COUNT ? (uint8_t)column : X86_NONE;
     cie.signal = memchr(open, 'S', (size_t)(close - open)) != NULL;
     vec_push(&f->cies, cie);
     return CT_OK;
@@ -118,7 +118,7 @@ static void end_table(struct table_reader *r)
     if (fde->row_count > 0)
         return;
     const struct frame_cie *cie = &f->cies.items[fde->cie];
-    struct frame_row row = {.cfa_reg = REG_NONE};
+    struct frame_row row = {.cfa_reg = X86_NONE};
     if (cie->has_row)
         row = cie->row;
     row.pc = fde->start;
@@ -225,7 +225,7 @@ static const char *read_cfa(const char *at, struct frame_row *row)
 
 static int read_row(struct table_reader *r, const char *line, struct ct_error *err)
 {
-    struct frame_row row = {.cfa_reg = REG_NONE};
+    struct frame_row row = {.cfa_reg = X86_NONE};
     const char *at = skip_spaces(parse_hex(line, &row.pc));
     at = read_cfa(at, &row);
     for (unsigned i = 0; i < r->column_count; i++) {

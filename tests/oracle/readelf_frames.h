@@ -33,7 +33,7 @@ struct frame_row {
     int32_t number[AT_COUNT];
     int32_t cfa_offset;
     uint8_t said[AT_COUNT]; /* enum said */
-    uint8_t cfa_reg;        /* REG_NONE when it is no general register, or not set at all */
+    uint8_t cfa_reg;        /* X86_NONE when it is no general register, or not set at all */
     bool cfa_is_expression;
 };
 
@@ -88,9 +88,9 @@ enum { NO_PLACE = 0xff };
 /* The place (AT_RIP and so on) that a map gives for a register, or NO_PLACE. */
 uint8_t place_of_register(unsigned reg);
 
-/* The number of a register from its name ("rsp", "r10"), or REG_NONE. */
+/* The number of a register from its name ("rsp", "r10"), or X86_NONE. */
 uint8_t register_named(const char *name, size_t length);
 
-extern const char *const register_names[REG_COUNT];
+extern const char *const register_names[X86_COUNT];
 
 #endif

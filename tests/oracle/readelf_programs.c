@@ -31,7 +31,7 @@ enum action {
 
 static const struct {
     const char *name; /* behind DW_CFA_ */
-    enum action action = DO_NOTHING;
+    enum action action;
 } actions[] = {
     {"nop", DO_NOTHING},
     {"advance_loc", DO_ADVANCE},

@@ -22,6 +22,8 @@
 
 static const char usage_text[] =
     "usage: step [options] [--] PROGRAM [ARGUMENTS]\n"
+    "  --from FUNCTION     begin there, from a stack given by libdwfl, not at the first "
+    "instruction\n"
     "  --step-limit N      stop after N steps\n"
     "  --skip N            do not compare the first N steps\n"
     "  --every N           compare one step in N\n"
@@ -38,7 +40,8 @@ static const char usage_text[] =
     "  --quiet             print only what is wrong, and the last line\n";
 
 enum {
-    OPTION_STEP_LIMIT = 256,
+    OPTION_FROM = 256,
+    OPTION_STEP_LIMIT,
     OPTION_SKIP,
     OPTION_EVERY,
     OPTION_MAX_WRONG,
@@ -55,6 +58,7 @@ enum {
 };
 
 static const struct option long_options[] = {
+    {"from", required_argument, NULL, OPTION_FROM},
     {"step-limit", required_argument, NULL, OPTION_STEP_LIMIT},
     {"skip", required_argument, NULL, OPTION_SKIP},
     {"every", required_argument, NULL, OPTION_EVERY},
@@ -129,6 +133,9 @@ static struct settings parse_options(int argc, char **argv)
     int option;
     while ((option = getopt_long(argc, argv, "+", long_options, NULL)) != -1) {
         switch (option) {
+        case OPTION_FROM:
+            s.run.from = optarg;
+            break;
         case OPTION_STEP_LIMIT:
             s.run.step_limit = number(optarg);
             break;
@@ -198,6 +205,7 @@ static void print_results(const struct run *run, double seconds)
     if (!run->options.quiet) {
         report_findings(stdout, found, FOUND_INCOMPLETE, compared);
         report_findings(stdout, found, FOUND_AHEAD, compared);
+        report_findings(stdout, found, FOUND_REPLACED, compared);
         printf("returns to pushed addresses %" PRIu64 ", redirected returns %" PRIu64 "\n",
                run->ret_jumps, run->redirected);
     }

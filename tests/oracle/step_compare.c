@@ -36,23 +36,23 @@ void comparer_free(struct comparer *comparer)
 static struct walk_registers registers_of(const struct user_regs_struct *regs)
 {
     struct walk_registers out;
-    out.value[REG_RAX] = regs->rax;
-    out.value[REG_RDX] = regs->rdx;
-    out.value[REG_RCX] = regs->rcx;
-    out.value[REG_RBX] = regs->rbx;
-    out.value[REG_RSI] = regs->rsi;
-    out.value[REG_RDI] = regs->rdi;
-    out.value[REG_RBP] = regs->rbp;
-    out.value[REG_RSP] = regs->rsp;
-    out.value[REG_R8] = regs->r8;
-    out.value[REG_R9] = regs->r9;
-    out.value[REG_R10] = regs->r10;
-    out.value[REG_R11] = regs->r11;
-    out.value[REG_R12] = regs->r12;
-    out.value[REG_R13] = regs->r13;
-    out.value[REG_R14] = regs->r14;
-    out.value[REG_R15] = regs->r15;
-    out.value[REG_RIP] = regs->rip;
+    out.value[X86_RAX] = regs->rax;
+    out.value[X86_RDX] = regs->rdx;
+    out.value[X86_RCX] = regs->rcx;
+    out.value[X86_RBX] = regs->rbx;
+    out.value[X86_RSI] = regs->rsi;
+    out.value[X86_RDI] = regs->rdi;
+    out.value[X86_RBP] = regs->rbp;
+    out.value[X86_RSP] = regs->rsp;
+    out.value[X86_R8] = regs->r8;
+    out.value[X86_R9] = regs->r9;
+    out.value[X86_R10] = regs->r10;
+    out.value[X86_R11] = regs->r11;
+    out.value[X86_R12] = regs->r12;
+    out.value[X86_R13] = regs->r13;
+    out.value[X86_R14] = regs->r14;
+    out.value[X86_R15] = regs->r15;
+    out.value[X86_RIP] = regs->rip;
     return out;
 }
 
@@ -156,6 +156,21 @@ static bool may_be_ahead(const struct comparison *c)
            c->frames[1].pc != caller.pc;
 }
 
+/*
+ * The unwinder of exceptions overwrites its own return address just before it lands. No walker can
+ * know what was there. The walk has to have found the right slot, and all that lies below it.
+ */
+static bool follows_replaced(const struct comparison *c)
+{
+    size_t index = c->good_count, count = c->truth->entries.count;
+    if (index == 0 || index >= c->count || index > count)
+        return false;
+    const struct truth_entry *entry = &c->truth->entries.items[count - index];
+    uint64_t now;
+    return !entry->is_signal && c->frames[index - 1].slot == entry->slot &&
+           read_word(c->pid, entry->slot, &now) && now != entry->pc && c->frames[index].pc == now;
+}
+
 static void lie_about_frames(const struct comparer *comparer, struct comparison *c)
 {
     struct walk_frame *last = &comparer->frames[c->count - 1];
@@ -185,7 +200,7 @@ void compare_walk(struct comparer *comparer, struct truth *truth, struct stack_m
     struct walk_memory memory = mirror_refresh(mirror, regs->rsp);
     bool lie = comparer->break_kind && comparer->compared % comparer->break_every == 0;
     if (lie && comparer->break_kind == BREAK_RBP)
-        registers.value[REG_RBP] += 16;
+        registers.value[X86_RBP] += 16;
     struct walk_result walked =
         walk_frames(&modules, &registers, &memory, comparer->frames, MAX_FRAMES - 1);
     struct comparison c = {.pid = mirror->pid,
@@ -204,6 +219,8 @@ void compare_walk(struct comparer *comparer, struct truth *truth, struct stack_m
         return;
     if (c.good_count == c.count && c.count > 0 && c.end != WALK_COMPLETE) {
         findings_add(&comparer->findings, FOUND_INCOMPLETE, &c);
+    } else if (follows_replaced(&c)) {
+        findings_add(&comparer->findings, FOUND_REPLACED, &c);
     } else if (may_be_ahead(&c)) {
         hold_back(comparer, &c);
     } else if (findings_add(&comparer->findings, FOUND_WRONG, &c)) {

@@ -3,11 +3,12 @@
  *
  * A walk is right if all its frames are those of the true stack, in order, and it says that it is
  * complete. It is incomplete if it says why it ended, and all its frames are right. All else is
- * wrong, with one exception: code that is about to leave its frame by other means than its own
+ * wrong, with two exceptions. Code that is about to leave its frame by other means than its own
  * return (longjmp, the unwinder's landing in a catching frame) describes itself as called from
  * where it will go. Such a walk is held back until the next transfer of control out of there: if
- * that leads to exactly the frames that the walk named, it was ahead of the truth, not wrong. It is
- * counted and listed apart.
+ * that leads to exactly the frames that the walk named, it was ahead of the truth, not wrong. The
+ * other: a walk that finds the right slot, where the program has since written another return
+ * address, as the unwinder of exceptions does. Both are counted and listed apart.
  */
 #ifndef STEP_COMPARE_H
 #define STEP_COMPARE_H

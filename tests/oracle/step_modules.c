@@ -254,6 +254,25 @@ bool modules_overlap(const struct step_modules *modules, uint64_t start, uint64_
     return false;
 }
 
+uint64_t modules_find(const struct step_modules *modules, pid_t pid, const char *function)
+{
+    char link[64], path[4096];
+    snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    path[length > 0 ? length : 0] = '\0';
+    for (size_t i = 0; i < modules->loaded.count; i++) {
+        const struct module_file *file = modules->loaded_files.items[i];
+        if (!file->has_map || strcmp(file->path, path) != 0)
+            continue;
+        for (uint32_t j = 0; j < file->map.function_count; j++) {
+            const struct map_function *candidate = &file->map.functions[j];
+            if (strcmp(map_string(&file->map, candidate->name), function) == 0)
+                return modules->loaded.items[i].base + candidate->start;
+        }
+    }
+    return 0;
+}
+
 struct module_place modules_place(const struct step_modules *modules, uint64_t pc, bool is_return)
 {
     struct module_place place = {.module = "?", .offset = pc, .function = ""};

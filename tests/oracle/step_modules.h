@@ -38,6 +38,9 @@ void modules_free(struct step_modules *modules);
 
 struct walk_modules modules_table(const struct step_modules *modules);
 
+/* The address of a function of the program itself, by its name; 0 if there is none. */
+uint64_t modules_find(const struct step_modules *modules, pid_t pid, const char *function);
+
 /* Whether [start, start + size) touches a loaded module. */
 bool modules_overlap(const struct step_modules *modules, uint64_t start, uint64_t size);
 

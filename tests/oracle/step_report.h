@@ -13,7 +13,9 @@
 enum finding_kind {
     FOUND_WRONG,
     FOUND_INCOMPLETE,
-    FOUND_AHEAD, /* the walk named the frames that the code was about to jump to */
+    FOUND_AHEAD,    /* the walk named the frames that the code was about to jump to */
+    FOUND_REPLACED, /* the program has overwritten a return address; the walk followed the new one
+                     */
     FOUND_KINDS
 };
 

@@ -106,7 +106,7 @@ static int advance(struct run *run, struct thread *thread, enum stop_kind *stop,
     bool entered = delivering && truth_signal(&thread->truth, tracee->pid, &before, &tracee->regs);
     bool executed = tracee->regs.rip != before.rip || tracee->regs.rsp != before.rsp;
     if (!entered && executed)
-        truth_step(&thread->truth, &insn, &before, &tracee->regs);
+        truth_step(&thread->truth, tracee->pid, &insn, &before, &tracee->regs);
     if (dirty)
         CT_TRY(look_again(run, tracee->pid, err));
     if (*stop == STOP_STEP) {
@@ -201,6 +201,20 @@ static int begin_window(struct run *run, struct thread *thread, bool *gone, stru
     return CT_OK;
 }
 
+/* Goes to the function named with --from without stepping: what is before it is seldom new. */
+static int begin_at(struct run *run, struct thread *thread, const char *function, bool *gone,
+                    struct ct_error *err)
+{
+    uint64_t address = modules_find(&run->modules, thread->tracee.pid, function);
+    if (address == 0)
+        return ct_fail(err, "%s: has no function %s", run->comparer.program, function);
+    if (tracee_run_to(&thread->tracee, address) == STOP_GONE) {
+        *gone = true;
+        return CT_OK;
+    }
+    return begin_window(run, thread, gone, err);
+}
+
 static int run_windows(struct run *run, struct thread *thread, struct ct_error *err)
 {
     uint64_t random = run->options.seed;
@@ -208,7 +222,7 @@ static int run_windows(struct run *run, struct thread *thread, struct ct_error *
         uint64_t after_ns = next_random(&random) % (run->options.after_ms * 1000000 + 1);
         bool gone;
         if (tracee_run(&thread->tracee, after_ns) == STOP_GONE)
-            break;
+            return CT_OK;
         CT_TRY(begin_window(run, thread, &gone, err));
         if (!gone && thread->truth.initial_rsp != UINT64_MAX) {
             compare_here(run, thread);
@@ -226,7 +240,6 @@ static int run_windows(struct run *run, struct thread *thread, struct ct_error *
 int run_program(struct run *run, struct ct_error *err)
 {
     struct thread thread = {0};
-    bool gone = true;
     CT_TRY(tracee_launch(&thread.tracee, &run->options.launch, err));
     int result = begin_image(run, &thread, err);
     if (result == CT_OK && run->options.window_steps) {
@@ -238,8 +251,13 @@ int run_program(struct run *run, struct ct_error *err)
             return run_program(run, err);
         }
     } else if (result == CT_OK) {
-        compare_here(run, &thread);
-        result = step_on(run, &thread, 0, &gone, err);
+        bool gone = false;
+        if (run->options.from)
+            result = begin_at(run, &thread, run->options.from, &gone, err);
+        if (result == CT_OK && !gone) {
+            compare_here(run, &thread);
+            result = step_on(run, &thread, 0, &gone, err);
+        }
         if (!gone)
             tracee_kill(&thread.tracee);
     }

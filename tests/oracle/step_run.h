@@ -9,6 +9,7 @@
 
 struct run_options {
     struct launch launch;
+    const char *from;      /* the function where stepping begins, or NULL: the first instruction */
     uint64_t step_limit;   /* 0: none */
     uint64_t skip_steps;   /* not compared at the beginning */
     uint64_t every;        /* compare one step of so many */

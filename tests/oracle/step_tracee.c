@@ -150,6 +150,12 @@ static bool go_on(struct tracee *tracee)
     return ptrace(PTRACE_CONT, tracee->pid, NULL, (void *)(intptr_t)deliver) == 0;
 }
 
+/* From a stop on, those children that run on its stack are traced again. */
+static void step_children_too(struct tracee *tracee)
+{
+    ptrace(PTRACE_SETOPTIONS, tracee->pid, NULL, (void *)(STEP_OPTIONS | PTRACE_O_TRACEVFORK));
+}
+
 enum stop_kind tracee_run(struct tracee *tracee, uint64_t cpu_ns)
 {
     uint64_t until_ns = tracee_cpu_ns(tracee) + cpu_ns;
@@ -176,13 +182,36 @@ enum stop_kind tracee_run(struct tracee *tracee, uint64_t cpu_ns)
         if (stop == STOP_GONE)
             return stop;
         if (asked && stop == STOP_EVENT) {
-            ptrace(PTRACE_SETOPTIONS, tracee->pid, NULL,
-                   (void *)(STEP_OPTIONS | PTRACE_O_TRACEVFORK));
+            step_children_too(tracee);
             return stop;
         }
         if (!go_on(tracee))
             return STOP_GONE;
     }
+}
+
+enum stop_kind tracee_run_to(struct tracee *tracee, uint64_t address)
+{
+    void *at = (void *)(uintptr_t)address;
+    errno = 0;
+    long old = ptrace(PTRACE_PEEKTEXT, tracee->pid, at, NULL);
+    long with_int3 = (old & ~0xffL) | 0xcc;
+    if (errno != 0 || ptrace(PTRACE_POKETEXT, tracee->pid, at, (void *)with_int3) != 0)
+        return STOP_GONE;
+    while (go_on(tracee)) {
+        enum stop_kind stop = take_stop(tracee, true);
+        if (stop == STOP_GONE)
+            return stop;
+        if (stop == STOP_SIGNAL && tracee->deliver == SIGTRAP && tracee->regs.rip == address + 1) {
+            tracee->deliver = 0;
+            tracee->regs.rip = address;
+            ptrace(PTRACE_POKETEXT, tracee->pid, at, (void *)old);
+            ptrace(PTRACE_SETREGS, tracee->pid, NULL, &tracee->regs);
+            step_children_too(tracee);
+            return STOP_EVENT;
+        }
+    }
+    return STOP_GONE;
 }
 
 void tracee_detach(struct tracee *tracee)

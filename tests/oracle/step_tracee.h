@@ -45,6 +45,9 @@ int tracee_take_child(const struct tracee *parent, struct tracee *child, struct 
 /* Lets the program run freely until it has used cpu_ns more of processor time. */
 enum stop_kind tracee_run(struct tracee *tracee, uint64_t cpu_ns);
 
+/* Lets the program run freely until it is about to execute the instruction at address. */
+enum stop_kind tracee_run_to(struct tracee *tracee, uint64_t address);
+
 /* Processor time that the process has used so far, in nanoseconds. */
 uint64_t tracee_cpu_ns(const struct tracee *tracee);
 

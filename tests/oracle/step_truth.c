@@ -108,7 +108,7 @@ static void end_signal(struct truth *truth)
 
 /* vfork pops its return address, keeps it in a register over the system call, and pushes it back.
  */
-static void follow_popped(struct truth *truth, const struct insn *insn,
+static void follow_popped(struct truth *truth, pid_t pid, const struct insn *insn,
                           const struct user_regs_struct *before,
                           const struct user_regs_struct *after)
 {
@@ -122,19 +122,20 @@ static void follow_popped(struct truth *truth, const struct insn *insn,
             cut_to(truth, truth->entries.count - 1);
     } else if (insn->class == INSN_POP_REG && before->rsp == top->slot &&
                after->rsp == top->slot + 8) {
-        top->in_register = true;
+        uint64_t popped;
+        top->in_register = read_word(pid, top->slot, &popped) && popped == top->pc;
     }
 }
 
-void truth_step(struct truth *truth, const struct insn *insn, const struct user_regs_struct *before,
-                const struct user_regs_struct *after)
+void truth_step(struct truth *truth, pid_t pid, const struct insn *insn,
+                const struct user_regs_struct *before, const struct user_regs_struct *after)
 {
     if (insn->class == INSN_SYSCALL && before->rax == SYS_rt_sigreturn) {
         end_signal(truth);
         drop_dead(truth, after->rsp);
         return;
     }
-    follow_popped(truth, insn, before, after);
+    follow_popped(truth, pid, insn, before, after);
     if (insn->class == INSN_RET && after->rsp > before->rsp)
         check_return(truth, before->rsp, after->rip);
     drop_dead(truth, after->rsp);

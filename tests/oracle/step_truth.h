@@ -9,11 +9,12 @@
  *  - `call` to the next instruction only reads the pc: no entry.
  *  - `push; ret` is a jump: the slot has no entry, and none dies.
  *  - A return address popped into a register (vfork) is still where the function returns to; the
- * entry stays, marked, until the stack pointer goes higher or the address is jumped to.
- *  - A signal pushes two entries: the pc that was interrupted, and the handler's return address. On
- * an alternate stack they begin a segment, because its addresses are not ordered with those of the
- *    interrupted stack. rt_sigreturn drops them; so does a stack pointer outside the segment's
- * stack.
+ *    entry stays, marked, until the stack pointer goes higher or the address is jumped to. An
+ *    address that was written there since the call is none: the unwinder of exceptions pops the
+ *    landing pad and jumps to it.
+ *  - A signal pushes two entries: the pc that was interrupted, and the handler's return address.
+ *    On an alternate stack they begin a segment, because its addresses are not ordered with those
+ *    of the interrupted stack. rt_sigreturn drops them; so does a stack pointer outside of it.
  *
  * With an initial stack given by another unwinder (a window in the middle of a program), each
  * return to one of its frames checks it; what does not fit is trouble of the oracle, and counted.
@@ -57,8 +58,8 @@ void truth_copy(struct truth *to, const struct truth *from);
 void truth_free(struct truth *truth);
 
 /* The instruction at before->rip has been executed and has led to `after`. */
-void truth_step(struct truth *truth, const struct insn *insn, const struct user_regs_struct *before,
-                const struct user_regs_struct *after);
+void truth_step(struct truth *truth, pid_t pid, const struct insn *insn,
+                const struct user_regs_struct *before, const struct user_regs_struct *after);
 
 /*
  * A signal was injected where the registers were `interrupted`. Returns true if the thread is now

@@ -1,0 +1,127 @@
+/*
+ * Jumps are found by their bytes, not by disassembling everything: E9 or 0F 80-8F and a rel32 that
+ * leads to the start of a candidate. That a jump's unwind rule must equal the rule at its target
+ * (both are in one frame) leaves nothing to chance hits, and makes this a matter of milliseconds.
+ */
+#include "map/fragments.h"
+
+#include <string.h>
+
+/* Candidates by start, in an open-addressing table; an entry is an index in functions plus one. */
+struct candidates {
+    uint32_t *slots;
+    size_t mask;
+    size_t count;
+};
+
+#define SEVERAL_PARENTS (NO_PARENT - 1)
+
+static bool begins_like_a_function(const struct map_tables *t, int64_t row)
+{
+    const uint32_t at_entry = RULE_RSP | 1u << 12; /* CFA = rsp + 8, nothing saved */
+    return row < 0 || RULE_KIND(t->rows[row].rule) == RULE_SPECIAL ||
+           (t->rows[row].rule == at_entry && t->saves[row] == 0);
+}
+
+static size_t slot_of(const struct candidates *c, const struct functions *f, uint32_t start)
+{
+    size_t i = (size_t)(start * UINT64_C(0x9e3779b97f4a7c15) >> 32) & c->mask;
+    while (c->slots[i] && f->items.items[c->slots[i] - 1].start != start)
+        i = (i + 1) & c->mask;
+    return i;
+}
+
+static void collect(struct candidates *c, const struct map_tables *t, const struct functions *f)
+{
+    VEC(uint32_t) found = {0};
+    for (size_t i = 0; i < f->items.count; i++) {
+        const struct map_function *fn = &f->items.items[i];
+        if (!(fn->flags & FUNCTION_HAS_SYMBOL) &&
+            !begins_like_a_function(t, map_find_row(t, fn->start)))
+            vec_push(&found, (uint32_t)i);
+    }
+    size_t room = 16;
+    while (room < found.count * 4)
+        room *= 2;
+    c->mask = room - 1;
+    c->slots = must_calloc(room, sizeof *c->slots);
+    c->count = found.count;
+    for (size_t i = 0; i < found.count; i++)
+        c->slots[slot_of(c, f, f->items.items[found.items[i]].start)] = found.items[i] + 1;
+    vec_free(&found);
+}
+
+static struct map_function *function_with(struct functions *f, uint32_t offset)
+{
+    size_t low = 0, high = f->items.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (f->items.items[middle].start <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    struct map_function *fn = low ? &f->items.items[low - 1] : NULL;
+    return fn && offset - fn->start < fn->size ? fn : NULL;
+}
+
+/* A jump at `from` (the offset of its first byte) leads to the candidate `index`. */
+static void take_jump(const struct map_tables *t, struct functions *f, uint32_t from,
+                      uint32_t index)
+{
+    struct map_function *part = &f->items.items[index];
+    int64_t here = map_find_row(t, from), there = map_find_row(t, part->start);
+    if (here < 0 || there < 0 || t->rows[here].rule != t->rows[there].rule ||
+        t->saves[here] != t->saves[there])
+        return;
+    const struct map_function *source = function_with(f, from);
+    if (!source || source == part)
+        return;
+    uint32_t parent = (uint32_t)(source - f->items.items);
+    if (part->parent == NO_PARENT)
+        part->parent = parent;
+    else if (part->parent != parent)
+        part->parent = SEVERAL_PARENTS;
+}
+
+static void scan(const struct elf_file *file, const struct code_range *code,
+                 const struct candidates *c, const struct map_tables *t, struct functions *f)
+{
+    uint64_t size = code->end - code->start;
+    uint32_t base = (uint32_t)(code->start - file->base);
+    for (uint64_t i = 0; i + 5 <= size; i++) {
+        const uint8_t *at = code->bytes + i;
+        uint64_t length;
+        if (at[0] == 0xe9)
+            length = 5;
+        else if (at[0] == 0x0f && (at[1] & 0xf0) == 0x80 && i + 6 <= size)
+            length = 6;
+        else
+            continue;
+        int32_t relative;
+        memcpy(&relative, at + length - 4, sizeof relative);
+        uint32_t target = base + (uint32_t)(i + length) + (uint32_t)relative;
+        uint32_t hit = c->slots[slot_of(c, f, target)];
+        if (hit)
+            take_jump(t, f, base + (uint32_t)i, hit - 1);
+    }
+}
+
+void fragments_join(const struct elf_file *file, const struct map_tables *tables,
+                    struct functions *functions)
+{
+    struct candidates c;
+    collect(&c, tables, functions);
+    for (size_t i = 0; c.count && i < file->code.count; i++)
+        scan(file, &file->code.items[i], &c, tables, functions);
+    for (size_t i = 0; i <= c.mask; i++) {
+        if (!c.slots[i])
+            continue;
+        struct map_function *part = &functions->items.items[c.slots[i] - 1];
+        if (part->parent == SEVERAL_PARENTS)
+            part->parent = NO_PARENT;
+        if (part->parent != NO_PARENT)
+            part->flags |= FUNCTION_FRAGMENT;
+    }
+    free(c.slots);
+}
