@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-int file_map_fd(int fd, const char *name, struct mapped_file *out, struct ct_error *err)
+static int map_fd(int fd, const char *name, struct mapped_file *out, struct ct_error *err)
 {
     *out = (struct mapped_file){0};
     if (fstat(fd, &out->status) != 0)
@@ -36,7 +36,7 @@ int file_map(const char *path, struct mapped_file *out, struct ct_error *err)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return ct_fail_errno(err, errno, "%s: cannot be opened", path);
-    int status = file_map_fd(fd, path, out, err);
+    int status = map_fd(fd, path, out, err);
     close(fd);
     return status;
 }

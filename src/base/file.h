@@ -19,9 +19,6 @@ struct mapped_file {
 
 /* Maps a regular file read-only; anything else is an error that names the path. */
 int file_map(const char *path, struct mapped_file *out, struct ct_error *err);
-
-/* The same for an open descriptor, which stays the caller's; `name` is for messages. */
-int file_map_fd(int fd, const char *name, struct mapped_file *out, struct ct_error *err);
 void file_unmap(struct mapped_file *file);
 
 /*

@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,6 +53,8 @@ int finish_output(void)
 
 int main(int argc, char **argv)
 {
+    /* A limit on file sizes is an error that can be told, not a reason to die. */
+    signal(SIGXFSZ, SIG_IGN);
     if (argc < 2) {
         print_usage(stderr);
         return 2;

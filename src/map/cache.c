@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -90,16 +89,23 @@ static char *entry_name(const struct map_cache *cache, const struct elf_file *fi
                        (unsigned long)XXH3_64bits(&id, sizeof id));
 }
 
+/* On the heap, not in a memfd: those count against a limit on file sizes. */
 static int build_in_memory(const char *elf_path, struct map *out, struct ct_error *err)
 {
-    int fd = memfd_create("calltrail-map", MFD_CLOEXEC);
-    FILE *stream = fd < 0 ? NULL : fdopen(fd, "w+");
+    char *bytes = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&bytes, &size);
     if (!stream)
         return ct_fail_errno(err, errno, "%s: no memory for its map", elf_path);
     int status = map_build(elf_path, stream, err);
+    if (fclose(stream) != 0 && status == CT_OK)
+        status = ct_fail_errno(err, errno, "%s: no memory for its map", elf_path);
     if (status == CT_OK)
-        status = map_from_fd(fd, elf_path, false, out, err);
-    fclose(stream);
+        status = map_from_bytes(bytes, size, false, out, err);
+    if (status == CT_OK)
+        out->owned = bytes;
+    else
+        free(bytes);
     return status;
 }
 

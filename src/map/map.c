@@ -1,5 +1,6 @@
 #include "map/map.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -78,16 +79,6 @@ int map_from_bytes(const void *bytes, size_t size, bool check_body, struct map *
     return attach(bytes, size, "map in memory", check_body, out, err);
 }
 
-int map_from_fd(int fd, const char *name, bool check_body, struct map *out, struct ct_error *err)
-{
-    *out = (struct map){0};
-    CT_TRY(file_map_fd(fd, name, &out->file, err));
-    int status = attach(out->file.bytes, out->file.size, name, check_body, out, err);
-    if (status != CT_OK)
-        map_close(out);
-    return status;
-}
-
 int map_open(const char *path, bool check_body, struct map *out, struct ct_error *err)
 {
     *out = (struct map){0};
@@ -101,6 +92,7 @@ int map_open(const char *path, bool check_body, struct map *out, struct ct_error
 void map_close(struct map *map)
 {
     file_unmap(&map->file);
+    free(map->owned);
     *map = (struct map){0};
 }
 

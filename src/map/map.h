@@ -12,6 +12,7 @@
 
 struct map {
     struct mapped_file file;
+    void *owned; /* or the bytes are on the heap, and freed with the map */
     const struct map_header *header;
     struct map_tables tables;
     const struct map_function *functions;
@@ -28,9 +29,6 @@ struct map {
  */
 int map_open(const char *path, bool check_body, struct map *out, struct ct_error *err);
 void map_close(struct map *map);
-
-/* The same for an open file, which stays the caller's; `name` is for messages. */
-int map_from_fd(int fd, const char *name, bool check_body, struct map *out, struct ct_error *err);
 
 /* The same for bytes that are already in memory; they must outlive the map. */
 int map_from_bytes(const void *bytes, size_t size, bool check_body, struct map *out,

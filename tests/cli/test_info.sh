@@ -84,7 +84,7 @@ else
     fail help "$(cat err)"
 fi
 
-# write_bytes FILE OFFSET OCTAL…
+# poke FILE OFFSET BYTES: overwrites bytes, given as printf escapes.
 poke() {
     printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null
 }

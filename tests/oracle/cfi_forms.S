@@ -81,6 +81,29 @@
         .size   \name, . - \name
         .endm
 
+/*
+ * Rules before the first byte, which the assembler puts into a CIE of its own (the first `simple`
+ * function gets one); restoring goes back to those.
+ */
+        .p2align 4
+        .type   own_cie, @function
+own_cie:
+        .cfi_startproc simple
+        .cfi_def_cfa %rbp, 16
+        .cfi_offset %rip, -8
+        .cfi_offset %rbp, -16
+        .cfi_offset %rbx, -24
+        nop
+        .cfi_same_value %rbp
+        .cfi_offset %rbx, -32
+        nop
+        .cfi_restore %rbp
+        nop
+        .cfi_restore %rbx
+        nop
+        .cfi_def_cfa %rsp, 8
+        end_form own_cie
+
 /* The CFA counted from each register but rsp. */
         form    cfa_in_register
         .cfi_def_cfa %rax, 16
@@ -210,6 +233,15 @@
         .cfi_escape CFA_val_expression, RSP, 2, OP_breg + RBX, 0
         end_form computed_values
 
+/* GHC's way: the CFA is rsp itself, and everything is found from there, the caller's rsp too. */
+        form    rsp_apart_from_cfa
+        .cfi_def_cfa %rsp, 0
+        .cfi_offset %rbx, 16384
+        .cfi_offset %rbp, 16392
+        .cfi_offset %rip, 16400
+        .cfi_escape CFA_val_expression, RSP, 4, OP_breg + RSP, 0x98, 0x80, 1 /* rsp + 16408 */
+        end_form rsp_apart_from_cfa
+
 /* Expressions that are out of reach for any rule. */
         form    beyond_rules
         .cfi_escape CFA_def_cfa_expression, 5, OP_breg + RSP, 0, OP_breg + RBP, 0, OP_plus
@@ -285,7 +317,7 @@
         .cfi_escape CFA_advance_loc + 1, CFA_def_cfa_offset, 48
         .cfi_escape CFA_advance_loc + 0, CFA_def_cfa_offset, 56
         .cfi_escape CFA_advance_loc1, 0, CFA_def_cfa_offset, 64
-        .cfi_escape CFA_advance_loc1, 58, CFA_def_cfa_offset, 72 /* the last byte */
+        .cfi_escape CFA_advance_loc1, 57, CFA_def_cfa_offset, 72 /* the last byte */
         .cfi_escape CFA_advance_loc + 1, CFA_def_cfa_offset, 80  /* the end */
         .cfi_escape CFA_advance_loc2, 0, 1, CFA_def_cfa_offset, 88
         .skip   62, 0x90
@@ -397,25 +429,6 @@
         .cfi_restore %rip
         end_form slots
 
-/* A CIE of its own, because rules come before the first byte; restoring goes back to those. */
-        .p2align 4
-        .type   own_cie, @function
-own_cie:
-        .cfi_startproc
-        .cfi_def_cfa %rbp, 16
-        .cfi_offset %rbp, -16
-        .cfi_offset %rbx, -24
-        nop
-        .cfi_same_value %rbp
-        .cfi_offset %rbx, -32
-        nop
-        .cfi_restore %rbp
-        nop
-        .cfi_restore %rbx
-        nop
-        .cfi_def_cfa %rsp, 8
-        end_form own_cie
-
 /* No program at all: the CIE's rules hold everywhere. */
         .p2align 4
         .type   no_program, @function
@@ -502,8 +515,8 @@ signal_return:
 
 /*
  * What the assembler would not write: a CIE of version 3 with other factors, positions that are set
- * and not advanced, an FDE of no length, one about no code of this module, and two about the same
- * code that do not agree.
+ * and not advanced, an FDE about no code of this module, two about the same code that do not agree,
+ * and a CIE that restores what it has set.
  */
         .p2align 4
         .type   by_hand, @function
@@ -513,61 +526,72 @@ by_hand:
         .size   by_hand, . - by_hand
 
         .section .eh_frame, "a", @unwind
-        .macro  fde start, length
+        .macro  fde cie, start, length
         .long   2f - 1f /* length of this entry */
-1:      .long   . - hand_cie
+1:      .long   . - \cie
         .long   \start - .
         .long   \length
         .uleb128 0 /* bytes of augmentation data */
         .endm
 
-        .macro  end_fde
+        .macro  end_entry
         .p2align 3
 2:
         .endm
 
+        .macro  cie name, code_factor, data_factor
         .p2align 3
-hand_cie:
+\name:
         .long   2f - 1f
 1:      .long   0
-        .byte   3
+        .byte   3 /* version */
         .string "zR"
-        .uleb128 2  /* code alignment factor */
-        .sleb128 -4 /* data alignment factor */
+        .uleb128 \code_factor
+        .sleb128 \data_factor
         .uleb128 RIP
         .uleb128 1
         .byte   0x1b /* pc-relative, 4 bytes */
+        .endm
+
+        cie     other_factors, 2, -4
         .byte   CFA_def_cfa, RSP, 8, CFA_offset + RIP, 2, CFA_offset + R15, 4
-        .p2align 3
-2:
-        fde     by_hand, 16
+        end_entry
+
+        fde     other_factors, by_hand, 16
         .byte   CFA_advance_loc + 1, CFA_def_cfa_offset, 16, CFA_offset + RBX, 4
         .byte   CFA_advance_loc1, 2, CFA_offset + RBP, 3 /* CFA - 12 */
-        .byte   CFA_advance_loc + 1, CFA_def_cfa_sf, RBP, 0x7c, CFA_restore + R15
-        end_fde
+        .byte   CFA_advance_loc + 1, CFA_def_cfa_sf, RBP, 0x7c, CFA_offset + R15, 6
+        .byte   CFA_advance_loc + 1, CFA_restore + R15
+        end_entry
 
-        fde     by_hand + 16, 16
+        fde     other_factors, by_hand + 16, 16
         .byte   CFA_set_loc
         .long   by_hand + 20 - .
         .byte   CFA_def_cfa_offset, 24, CFA_set_loc
         .long   by_hand + 28 - .
         .byte   CFA_def_cfa_offset, 32
-        end_fde
+        end_entry
 
-        fde     by_hand + 32, 0
-        .byte   CFA_def_cfa_offset, 40
-        end_fde
-
-        fde     by_hand + 0x10000000, 16
+        fde     other_factors, by_hand + 0x10000000, 16
         .byte   CFA_def_cfa_offset, 48
-        end_fde
+        end_entry
 
-        fde     by_hand + 32, 16
+        fde     other_factors, by_hand + 32, 16
         .byte   CFA_advance_loc + 4, CFA_def_cfa_offset, 16
-        end_fde
-        fde     by_hand + 32, 16
-        .byte   CFA_advance_loc + 4, CFA_def_cfa_offset, 24
-        end_fde
+        end_entry
+        fde     other_factors, by_hand + 32, 16
+        .byte   CFA_advance_loc + 4, CFA_def_cfa_offset, 48
+        end_entry
+
+        cie     restoring, 1, -8
+        .byte   CFA_def_cfa, RSP, 8, CFA_offset + RIP, 1, CFA_offset + RBX, 2, CFA_offset + R12, 3
+        .byte   CFA_restore + RBX
+        end_entry
+
+        fde     restoring, by_hand + 48, 16
+        .byte   CFA_advance_loc + 2, CFA_offset + RBX, 4, CFA_restore + R12
+        .byte   CFA_advance_loc + 2, CFA_restore + RBX
+        end_entry
 
         .section .rodata, "a", @progbits
 handler_table:

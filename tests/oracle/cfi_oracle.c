@@ -128,6 +128,13 @@ static int add_vdso(struct options *o)
     return add_job(o, o->vdso_path, "[vdso]", false);
 }
 
+static int usage(void)
+{
+    fprintf(stderr, "usage: cfi_oracle [--jobs N] [--list FILE] [--vdso] [--break N] [--quiet] "
+                    "[ELF...]\n");
+    return CT_ERROR;
+}
+
 static int parse_options(int argc, char **argv, struct options *o)
 {
     static const struct option names[] = {
@@ -149,7 +156,7 @@ static int parse_options(int argc, char **argv, struct options *o)
         case 'b':
             o->break_every = (unsigned)strtoul(optarg, NULL, 10);
             if (o->break_every == 0)
-                return CT_ERROR;
+                return usage();
             break;
         case 'v':
             CT_TRY(add_vdso(o));
@@ -158,7 +165,7 @@ static int parse_options(int argc, char **argv, struct options *o)
             o->quiet = true;
             break;
         default:
-            return CT_ERROR;
+            return usage();
         }
     }
     for (; optind < argc; optind++)
@@ -283,8 +290,6 @@ int main(int argc, char **argv)
     struct options o = {0};
     int status;
     if (parse_options(argc, argv, &o) != CT_OK) {
-        fprintf(stderr, "usage: cfi_oracle [--jobs N] [--list FILE] [--vdso] [--break N] "
-                        "[--quiet] [ELF...]\n");
         status = EXIT_USAGE;
     } else {
         if (o.jobs.count > 0)

@@ -249,6 +249,8 @@ static void expect_place(struct expected_rule *expected, const struct frames *fr
                          unsigned at)
 {
     struct map_place *place = &expected->rule.place[at];
+    if (detail != NULL && detail->dropped[at])
+        return;
     switch ((enum said)row->said[at]) {
     case SAID_NOTHING:
     case SAID_UNSET:
@@ -264,8 +266,7 @@ static void expect_place(struct expected_rule *expected, const struct frames *fr
         place->offset = row->number[at];
         break;
     case SAID_VALUE:
-        place->kind = at == AT_RSP && row->number[at] == 0 ? PLACE_SAME : PLACE_LOST;
-        expected->may_be_lost[at] = true;
+        place->kind = PLACE_LOST;
         break;
     case SAID_REG:
         place->kind = row->number[at] < X86_COUNT ? PLACE_REG : PLACE_LOST;
@@ -280,6 +281,36 @@ static void expect_place(struct expected_rule *expected, const struct frames *fr
                                          row->said[at] == SAID_VEXP, &expected->may_be_lost[at]);
         break;
     }
+}
+
+/*
+ * The caller's rsp can be given apart from the CFA, which is then no more than a base. When it is
+ * the CFA plus a constant, a map can only count everything from the caller's rsp (or call it
+ * unknown).
+ */
+static void count_from_rsp(struct expected_rule *expected, const struct frames *frames,
+                           const struct frame_row *row, const struct frame_detail *detail)
+{
+    struct map_special *rule = &expected->rule;
+    int64_t distance = row->number[AT_RSP];
+    if (rule->cfa_kind != CFA_REG)
+        return;
+    if (row->said[AT_RSP] == SAID_VEXP) {
+        struct evaluation e = {.is_usual = true};
+        push(&e, (struct term){.base = BASE_CFA, .index = X86_NONE});
+        if (detail == NULL || !evaluate_text(&e, strings_get(&frames->texts, detail->text[AT_RSP])))
+            return;
+        const struct term *t = &e.stack[e.depth - 1];
+        if (t->loaded || t->index != X86_NONE || (t->base != BASE_CFA && t->base != rule->reg))
+            return;
+        distance = t->base == BASE_CFA ? t->offset : t->offset - rule->offset;
+    }
+    rule->offset += (int32_t)distance;
+    for (unsigned at = 0; at < AT_COUNT; at++)
+        if (rule->place[at].kind == PLACE_CFA)
+            rule->place[at].offset -= (int32_t)distance;
+    rule->place[AT_RSP].kind = PLACE_SAME;
+    expected->may_be_lost[AT_RSP] = true;
 }
 
 /* A signal frame of the kernel: everything is in its ucontext. */
@@ -322,6 +353,8 @@ struct expected_rule rule_expected(const struct frames *frames, const struct fra
         rule->offset = row->cfa_offset;
     }
 
+    if (row->said[AT_RSP] == SAID_VALUE || row->said[AT_RSP] == SAID_VEXP)
+        count_from_rsp(&expected, frames, row, detail);
     if (row->said[AT_RIP] == SAID_NOTHING || row->said[AT_RIP] == SAID_UNSET) {
         /* `u` in the table is also said where there is no rule, which is no way to go on either. */
         bool has_no_rule =

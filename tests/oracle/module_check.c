@@ -12,6 +12,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -86,8 +87,15 @@ static bool has_eh_frame(const struct mapped_file *file, const Elf64_Ehdr *h)
 
 bool check_applies(const char *path)
 {
+    /* Most files of a machine are no ELF files: mapping them all would take longer than this. */
+    char magic[SELFMAG];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool is_elf =
+        fd >= 0 && read(fd, magic, SELFMAG) == SELFMAG && memcmp(magic, ELFMAG, SELFMAG) == 0;
+    if (fd >= 0)
+        close(fd);
     struct mapped_file file;
-    if (file_map(path, &file, NULL) != CT_OK)
+    if (!is_elf || file_map(path, &file, NULL) != CT_OK)
         return false;
     const Elf64_Ehdr *h = elf_header(&file);
     bool applies = h != NULL && has_eh_frame(&file, h);
@@ -175,7 +183,7 @@ static int build_map(struct module *m, struct ct_error *err)
 /* Makes a rule wrong in one of the things that it says. The map is a private copy. */
 static void break_row(const struct map_tables *t, uint32_t row, unsigned way)
 {
-    uint32_t *rule = (uint32_t *)&t->rules[row];
+    uint32_t *rule = (uint32_t *)&t->rows[row].rule;
     uint16_t *saves = (uint16_t *)&t->saves[row];
     if (RULE_KIND(*rule) == RULE_SPECIAL)
         *rule = RULE_RSP | (uint32_t)RULE_MAX_CFA_WORDS << 12;
@@ -194,7 +202,7 @@ static void break_map(struct module *m)
     const struct map_tables *t = &m->map.tables;
     unsigned way = 0;
     for (uint64_t row = 0; row < t->row_count; row += m->request->break_every) {
-        if (t->pcs[row] >= m->map.header->span)
+        if (t->rows[row].pc >= m->map.header->span)
             break; /* a row about nothing */
         break_row(t, (uint32_t)row, way++);
         m->counts.broken++;
@@ -337,7 +345,7 @@ static bool check_row(struct module *m, const struct frame_fde *fde, uint32_t i,
     counts->rows++;
     bool is_unknown = false, is_overlap = false;
     int64_t row = map_find_row(t, range.start - base);
-    for (uint64_t pc = range.start; pc < range.end; pc = base + t->pcs[row]) {
+    for (uint64_t pc = range.start; pc < range.end; pc = base + t->rows[row].pc) {
         unsigned where;
         struct dispute dispute = {fde, pc, (uint32_t)row};
         enum verdict verdict = rule_compare(&expected, t, dispute.map_row, &where);
@@ -415,7 +423,7 @@ static bool is_right_in_gap(const struct module *m, uint32_t row, struct range g
 {
     const struct map_tables *t = &m->map.tables;
     struct map_special found = map_spell_rule(t, row);
-    uint64_t start = m->map.header->base + t->pcs[row];
+    uint64_t start = m->map.header->base + t->rows[row].pc;
     if (found.cfa_kind == CFA_NONE || found.cfa_kind == CFA_UNKNOWN ||
         found.flags & SPECIAL_GUESSED)
         return true;
@@ -430,12 +438,12 @@ static void check_gap(struct module *m, uint64_t start, uint64_t end)
     const uint64_t base = m->map.header->base;
     int64_t row = map_find_row(t, start - base);
     row = row == NO_ROW ? 0 : row;
-    for (; row < t->row_count && base + t->pcs[row] < end; row++) {
-        struct range part = {base + t->pcs[row], end};
+    for (; row < t->row_count && base + t->rows[row].pc < end; row++) {
+        struct range part = {base + t->rows[row].pc, end};
         if (part.start < start)
             part.start = start;
-        if (row + 1 < t->row_count && base + t->pcs[row + 1] < end)
-            part.end = base + t->pcs[row + 1];
+        if (row + 1 < t->row_count && base + t->rows[row + 1].pc < end)
+            part.end = base + t->rows[row + 1].pc;
         struct dispute dispute = {NULL, part.start, (uint32_t)row};
         if (part.start < part.end && !is_right_in_gap(m, dispute.map_row, part))
             report_difference(m, &dispute, NULL, DIFFERS_CFA);

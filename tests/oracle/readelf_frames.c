@@ -25,9 +25,11 @@ const char *const register_names[X86_COUNT] = {
 
 uint8_t register_named(const char *name, size_t length)
 {
-    for (uint8_t reg = 0; reg < X86_COUNT; reg++)
-        if (strncmp(register_names[reg], name, length) == 0 && register_names[reg][length] == '\0')
+    for (uint8_t reg = 0; length >= 2 && reg < X86_COUNT; reg++) {
+        const char *known = register_names[reg];
+        if (known[1] == name[1] && strncmp(known, name, length) == 0 && known[length] == '\0')
             return reg;
+    }
     return X86_NONE;
 }
 

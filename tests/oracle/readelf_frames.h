@@ -43,6 +43,11 @@ struct frame_detail {
     uint32_t text[AT_COUNT];
     bool cfa_is_set;
     bool undefined[AT_COUNT]; /* said to be undefined */
+    /*
+     * Restored by the CIE itself, where there is nothing yet to restore. Unwinders drop the rule;
+     * readelf's tables take no notice.
+     */
+    bool dropped[AT_COUNT];
 };
 
 struct frame_cie {

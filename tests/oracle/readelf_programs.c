@@ -190,12 +190,14 @@ static void set_register(struct program_reader *r, enum action action, char *res
     struct frame_detail *now = &r->now;
     now->text[place] = 0;
     now->undefined[place] = action == DO_UNDEFINE;
+    now->dropped[place] = action == DO_RESTORE && r->fde == NULL;
     if (action == DO_REGISTER_EXPRESSION)
         now->text[place] = keep_expression(r, strchr(behind, '('));
     if (action == DO_RESTORE && r->fde != NULL) {
         const struct frame_detail *initial = &r->frames->cies.items[r->fde->cie].detail;
         now->text[place] = initial->text[place];
         now->undefined[place] = initial->undefined[place];
+        now->dropped[place] = initial->dropped[place];
     }
 }
 

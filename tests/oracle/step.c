@@ -226,7 +226,8 @@ int main(int argc, char **argv)
     run.comparer.break_every = settings.breakage.every;
 
     double begin = seconds_now();
-    if (run_program(&run, &err) != CT_OK) {
+    if ((settings.map_cache && make_folders(settings.map_cache, &err) != CT_OK) ||
+        run_program(&run, &err) != CT_OK) {
         fprintf(stderr, "step: %s\n", err.text);
         return 2;
     }

@@ -218,6 +218,10 @@ static int begin_at(struct run *run, struct thread *thread, const char *function
 static int run_windows(struct run *run, struct thread *thread, struct ct_error *err)
 {
     uint64_t random = run->options.seed;
+    /* The dynamic linker's own start has no unwind information: libdwfl would not know the way. */
+    uint64_t entry = window_entry_point(thread->tracee.pid);
+    if (entry == 0 || tracee_run_to(&thread->tracee, entry) == STOP_GONE)
+        return ct_fail(err, "%s: does not reach its entry point", run->comparer.program);
     for (uint64_t i = 0; i < run->options.windows && !at_limit(run); i++) {
         uint64_t after_ns = next_random(&random) % (run->options.after_ms * 1000000 + 1);
         bool gone;

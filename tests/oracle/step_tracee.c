@@ -20,7 +20,7 @@ static void pin_to(int cpu)
         return;
     cpu_set_t one;
     CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
+    CPU_SET((size_t)cpu, &one);
     sched_setaffinity(0, sizeof one, &one);
 }
 

@@ -62,8 +62,7 @@ static int walk_with_dwfl(pid_t pid, frame_list *frames, struct ct_error *err)
     return result;
 }
 
-/* The program's entry point, as the kernel told it. */
-static uint64_t entry_point(pid_t pid)
+uint64_t window_entry_point(pid_t pid)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/auxv", (int)pid);
@@ -85,7 +84,7 @@ static int check_frames(const frame_list *frames, pid_t pid, const struct user_r
     if (frames->count == 0 || frames->items[0].pc != regs->rip || frames->items[0].sp != regs->rsp)
         return ct_fail(err, "libdwfl: the first frame is not the interrupted one");
     uint64_t last = frames->items[frames->count - 1].pc;
-    if (last - entry_point(pid) >= START_BYTES)
+    if (last - window_entry_point(pid) >= START_BYTES)
         return ct_fail(err, "libdwfl: the outermost frame is %#lx, not the program's start", last);
     /* Upwards only: an alternate signal stack would need segments, and no window starts on one. */
     for (size_t i = 1; i < frames->count; i++) {

@@ -9,6 +9,9 @@
 
 #include "base/error.h"
 
+/* The program's entry point, as the kernel told it; 0 if that cannot be found out. */
+uint64_t window_entry_point(pid_t pid);
+
 /*
  * Fills the truth for a stopped thread. Fails, saying why, if libdwfl cannot walk to the program's
  * first function or if a return address is not where it says.

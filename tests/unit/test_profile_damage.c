@@ -144,19 +144,19 @@ static void bad_sections_are_refused(void **state)
     struct ctp_section kept = *metrics, kept_parents = *parents, kept_values = *values;
 
     metrics->offset += 4;
-    expect_open_error(bytes, size, "file.ctp: is damaged: section 13 (metrics) is not aligned");
+    expect_open_error(bytes, size, "file.ctp: is damaged: section 12 (metrics) is not aligned");
     *metrics = kept;
     metrics->element_size = 16;
     expect_open_error(
-        bytes, size, "file.ctp: is damaged: section 13 (metrics) has elements of 16 bytes, not 24");
+        bytes, size, "file.ctp: is damaged: section 12 (metrics) has elements of 16 bytes, not 24");
     metrics->element_size = 28;
     expect_open_error(
-        bytes, size, "file.ctp: is damaged: section 13 (metrics) has elements of 28 bytes, not 24");
+        bytes, size, "file.ctp: is damaged: section 12 (metrics) has elements of 28 bytes, not 24");
     *metrics = kept;
     metrics->count = UINT64_MAX / 24 + 2; /* times 24 is a small number again */
-    expect_open_error(bytes, size, "file.ctp: is damaged: section 13 (metrics) is not in the file");
+    expect_open_error(bytes, size, "file.ctp: is damaged: section 12 (metrics) is not in the file");
     metrics->count = 100000;
-    expect_open_error(bytes, size, "file.ctp: is damaged: section 13 (metrics) is not in the file");
+    expect_open_error(bytes, size, "file.ctp: is damaged: section 12 (metrics) is not in the file");
     metrics->count = 1;
     expect_open_error(bytes, size,
                       "file.ctp: is damaged: section 3 has values of metric 1, which does not "
