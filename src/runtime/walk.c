@@ -53,6 +53,8 @@ static inline __attribute__((always_inline)) bool read_word(struct walk_memory *
     return true;
 }
 
+static const struct walk_module nowhere; /* holds no address, has no tables */
+
 static uint32_t find_module(const struct walk_modules *modules, uint64_t pc)
 {
     uint32_t low = 0, high = modules->count;
@@ -336,7 +338,7 @@ walk(struct walk_cache *cache, const struct walk_modules *modules,
                           .sp = registers->value[X86_RSP],
                           .bp = registers->value[X86_RBP]};
     uint64_t back = 0; /* a return address is looked up one byte before, inside the call */
-    struct walk_module module = {0};
+    struct walk_module module = nowhere;
     uint32_t module_index = UINT32_MAX;
     uint32_t n = 0;
     enum walk_end end;
@@ -355,8 +357,7 @@ walk(struct walk_cache *cache, const struct walk_modules *modules,
         uint64_t look = at.pc - back;
         if (unlikely(look - module.start >= module.end - module.start)) {
             module_index = find_module(modules, look);
-            module =
-                module_index == UINT32_MAX ? (struct walk_module){0} : modules->items[module_index];
+            module = module_index == UINT32_MAX ? nowhere : modules->items[module_index];
         }
         struct walk_frame *frame = &frames[n++];
         *frame = (struct walk_frame){

@@ -102,7 +102,7 @@ struct walk_cache_entry {
 };
 
 struct walk_cache {
-    uint64_t generation;
+    uint32_t generation; /* of the modules that the entries are about */
     struct walk_cache_entry entries[WALK_CACHE_ENTRIES];
 };
 

@@ -305,6 +305,8 @@ static void count_from_rsp(struct expected_rule *expected, const struct frames *
             return;
         distance = t->base == BASE_CFA ? t->offset : t->offset - rule->offset;
     }
+    if (distance > INT32_MAX / 2 || distance < INT32_MIN / 2 || rule->offset > INT32_MAX / 2)
+        return;
     rule->offset += (int32_t)distance;
     for (unsigned at = 0; at < AT_COUNT; at++)
         if (rule->place[at].kind == PLACE_CFA)

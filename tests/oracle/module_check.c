@@ -501,7 +501,7 @@ int check_module(const struct check_request *request, FILE *report, struct check
     if (m.counts.differences > MOST_REPORTED)
         fprintf(report, "%s: %llu differences in all\n", request->label,
                 (unsigned long long)m.counts.differences);
-    if (*m.frames.warning)
+    if (status == CT_OK && *m.frames.warning)
         fprintf(report, "%s: %s\n", request->label, m.frames.warning);
     add_counts(counts, &m.counts);
     file_unmap(&m.file);

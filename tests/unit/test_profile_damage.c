@@ -287,7 +287,7 @@ static void every_rule_is_checked(void **state)
     free(bytes);
 }
 
-static void expect_invalid_facts(uint8_t *bytes, size_t size, const char *expected)
+static void expect_invalid(uint8_t *bytes, size_t size, const char *expected)
 {
     ctp_rehash(bytes, size);
     struct profile p;
@@ -307,15 +307,83 @@ static void facts_out_of_order_are_noticed(void **state)
     struct ctp_fact kept[3] = {facts[0], facts[1], facts[2]};
     facts[0] = kept[1]; /* the same scope, other keys */
     facts[1] = kept[0];
-    expect_invalid_facts(bytes, size, "f: facts 1: it is out of order");
+    expect_invalid(bytes, size, "f: facts 1: it is out of order");
     facts[0] = kept[0]; /* other scopes */
     facts[1] = kept[2];
     facts[2] = kept[1];
-    expect_invalid_facts(bytes, size, "f: facts 2: it is out of order");
+    expect_invalid(bytes, size, "f: facts 2: it is out of order");
     facts[1] = kept[0];
     facts[2] = kept[2];
-    expect_invalid_facts(bytes, size, "f: facts 1: its key is there already");
+    expect_invalid(bytes, size, "f: facts 1: its key is there already");
     free(bytes);
+}
+
+static void roots_match_their_nodes(void **state)
+{
+    (void)state;
+    size_t size;
+    uint8_t *bytes = small_bytes(&size);
+    struct ctp_root *roots = (void *)(bytes + find_section(bytes, CTP_ROOTS, 0)->offset);
+    uint32_t *parents = (void *)(bytes + find_section(bytes, CTP_PARENTS, 0)->offset);
+    uint32_t *frames = (void *)(bytes + find_section(bytes, CTP_NODE_FRAMES, 0)->offset);
+    roots[0].node_count = 3;
+    roots[1].first_node = 3;
+    roots[1].node_count = 3;
+    expect_invalid(bytes, size, "f: roots 1: its first node is not a root");
+    parents[3] = frames[3] = CTP_NONE;
+    expect_invalid(bytes, size, "f: roots: there are 2, but 3 nodes without a parent");
+    free(bytes);
+}
+
+/* What a reader sees of numbers that point nowhere, before anybody has checked the file. */
+static void hostile_numbers_are_not_followed(void **state)
+{
+    (void)state;
+    size_t size;
+    uint8_t *bytes = small_bytes(&size);
+    struct ctp_process *processes = (void *)(bytes + find_section(bytes, CTP_PROCESSES, 0)->offset);
+    struct ctp_root *roots = (void *)(bytes + find_section(bytes, CTP_ROOTS, 0)->offset);
+    uint32_t *parents = (void *)(bytes + find_section(bytes, CTP_PARENTS, 0)->offset);
+    uint32_t *frames = (void *)(bytes + find_section(bytes, CTP_NODE_FRAMES, 0)->offset);
+    processes[0].parent = 1;
+    processes[1].parent = 1;
+    roots[1].node_count = 1000;
+    parents[2] = 3;
+    parents[3] = 3;
+    frames[5] = 3;
+    ctp_rehash(bytes, size);
+    struct profile p;
+    struct ct_error err;
+    assert_int_equal(profile_from_bytes(bytes, size, "f", &p, &err), CT_OK);
+    assert_int_equal(profile_process_parent(&p, 0), CTP_NONE);
+    assert_int_equal(profile_process_parent(&p, 1), CTP_NONE);
+    assert_int_equal(profile_root_of(&p, 5), 1);
+    assert_int_equal(profile_root_of(&p, 6), CTP_NONE);
+    assert_int_equal(profile_parent(&p, 2), CTP_NONE);
+    assert_int_equal(profile_parent(&p, 3), CTP_NONE);
+    assert_int_equal(profile_node_frame(&p, 5), CTP_NONE);
+    profile_close(&p);
+    free(bytes);
+}
+
+/* Strings that fill their section to the last byte before other contents. */
+static void strings_end_with_their_section(void **state)
+{
+    (void)state;
+    char text[8] = "a";
+    for (size_t length = 1; length < sizeof text; length++) {
+        memset(text, 'a', length);
+        struct profile_writer *w = begin();
+        profile_add_epoch(w, text);
+        commit(w);
+        struct profile p;
+        struct ct_error err;
+        assert_int_equal(profile_open(path, &p, &err), CT_OK);
+        assert_string_equal(profile_string(&p, p.strings_size - length - 1), text);
+        assert_string_equal(profile_string(&p, p.strings_size), "");
+        assert_string_equal(profile_string(&p, UINT64_MAX), "");
+        profile_close(&p);
+    }
 }
 
 int main(void)
@@ -325,6 +393,8 @@ int main(void)
         TEST(every_truncation_is_noticed),     TEST(versions_are_told_apart),
         TEST(longer_records_are_stepped_over), TEST(bad_sections_are_refused),
         TEST(every_rule_is_checked),           TEST(facts_out_of_order_are_noticed),
+        TEST(roots_match_their_nodes),         TEST(hostile_numbers_are_not_followed),
+        TEST(strings_end_with_their_section),
     };
     return cmocka_run_group_tests_name("profile damage", tests, NULL, NULL);
 }

@@ -300,7 +300,7 @@ takes_two:
 3:      .cfi_restore_state
         lea     5(%rbx), %rax
         pop     %rbx
-        .cfi_adjust_cfa_offset -8
+        .cfi_def_cfa_offset 8                   /* clang forgets what to adjust */
         .cfi_restore %rbx
         ret
         finish  form_two_exits

@@ -117,11 +117,10 @@ unsigned plain(unsigned n)
 
 int main()
 {
-    for (unsigned n = 3; n < 6; n++) {
-        check(attempt<plain>(n));
-        check(attempt<rethrow>(n));
-        check(attempt<nested>(n));
-    }
+    check(attempt<plain>(3));
+    check(attempt<plain>(5));
+    check(attempt<rethrow>(3));
+    check(attempt<nested>(4));
     int numbers[] = {8, 1, 3, 5};
     try {
         qsort(numbers, 4, sizeof *numbers, compare);
