@@ -234,10 +234,39 @@ static bool make_direct(const struct map_special *s, struct unwind_rule *out)
 /* Is this the kernel's signal frame, as glibc describes it: a ucontext at rsp? */
 static bool is_kernel_frame(const struct map_special *s)
 {
-    enum { UC_RSP = 160, UC_RIP = 168 };
+    static const uint8_t in_ucontext[AT_COUNT] = {
+        [AT_RIP] = 168, [AT_RSP] = 160, [AT_RBX] = 128, [AT_RBP] = 120,
+        [AT_R12] = 72,  [AT_R13] = 80,  [AT_R14] = 88,  [AT_R15] = 96};
+    for (unsigned i = 0; i < AT_COUNT; i++)
+        if (s->place[i].kind != PLACE_MEMORY || s->place[i].reg != X86_RSP ||
+            s->place[i].offset != in_ucontext[i])
+            return false;
     return s->cfa_kind == CFA_DEREF && s->reg == X86_RSP && s->index_reg == X86_NONE &&
-           s->offset == UC_RSP && s->add == 0 && s->place[AT_RIP].kind == PLACE_MEMORY &&
-           s->place[AT_RIP].reg == X86_RSP && s->place[AT_RIP].offset == UC_RIP;
+           s->offset == in_ucontext[AT_RSP] && s->add == 0;
+}
+
+/*
+ * Haskell's StgRun leaves the CFA at rsp and says that the caller's rsp is so many bytes above it.
+ * Counting everything from there instead gives an ordinary rule.
+ */
+static void count_from_callers_rsp(const struct cfi_row *row, struct map_special *s)
+{
+    const struct cfi_rule *rsp = &row->reg[X86_RSP];
+    struct operation op[MOST_OPERATIONS];
+    if (rsp->kind != R_VAL_EXPRESSION || s->cfa_kind != CFA_REG || s->reg != X86_RSP ||
+        take_apart(rsp->expression, rsp->size, op) != 1 || op[0].op != DW_OP_breg0 ||
+        op[0].reg != X86_RSP || op[0].operand < 0 || op[0].operand > INT32_MAX / 2 ||
+        s->offset < 0 || s->offset > INT32_MAX / 2)
+        return;
+    int32_t up = (int32_t)op[0].operand - s->offset;
+    for (unsigned i = 0; i < AT_COUNT; i++)
+        if (s->place[i].kind == PLACE_CFA && s->place[i].offset < INT32_MIN / 2)
+            return;
+    for (unsigned i = 0; i < AT_COUNT; i++)
+        if (s->place[i].kind == PLACE_CFA)
+            s->place[i].offset -= up;
+    s->offset += up;
+    s->place[AT_RSP] = (struct map_place){.kind = PLACE_SAME, .reg = X86_NONE};
 }
 
 struct unwind_rule unwind_from_cfi(struct unwind_table *t, const struct cfi_row *row,
@@ -245,7 +274,7 @@ struct unwind_rule unwind_from_cfi(struct unwind_table *t, const struct cfi_row 
 {
     struct map_special s = {.reg = X86_NONE, .index_reg = X86_NONE};
     const struct cfi_rule *ra = &row->reg[X86_RIP];
-    if (ra->kind == R_UNDEFINED || ra->kind == R_UNSET)
+    if (ra->kind == R_UNDEFINED)
         return unwind_fixed(SPECIAL_END);
     for (unsigned i = 0; i < AT_COUNT; i++)
         s.place[i] = place_of(&row->reg[at_reg[i]]);
@@ -260,6 +289,7 @@ struct unwind_rule unwind_from_cfi(struct unwind_table *t, const struct cfi_row 
                 .cfa_kind = CFA_SIGNAL, .reg = X86_RSP, .index_reg = X86_NONE, .flags = s.flags};
         return unwind_special(t, &s);
     }
+    count_from_callers_rsp(row, &s);
     struct unwind_rule direct;
     if (make_direct(&s, &direct))
         return direct;
