@@ -391,7 +391,11 @@ void profile_write_values(struct profile_writer *w, uint32_t metric, const uint6
 {
     if (w->failed)
         return;
-    if (!w->nodes_begun || metric >= w->metrics.count) {
+    if (!w->nodes_begun) {
+        fail(w, "values were written before the nodes were begun");
+        return;
+    }
+    if (metric >= w->metrics.count) {
         fail(w, "values of metric %" PRIu32 ", which does not exist", metric);
         return;
     }

@@ -226,7 +226,14 @@ static bool restore_others(struct frame_registers *r, uint32_t rule, unsigned sa
  * and the return address that it loads only confirms the guess, which the processor does not wait
  * for.
  */
-enum entry_flags { FROM_RBP = 1, SAVES_RBP = 2, OUTERMOST = 4 }; /* the base is rsp or rbp */
+enum entry_flags { FROM_RBP = 1 << 24, SAVES_RBP = 2 << 24, OUTERMOST = 4 << 24 };
+enum { MOST_BACK = RULE_MAX_SLOT * 8 };
+
+static_assert(RULE_MAX_CFA_WORDS * 8 < FROM_RBP, "a distance and the flags share a word");
+static_assert(offsetof(struct walk_frame, flags) == offsetof(struct walk_frame, module) + 4 &&
+                  offsetof(struct walk_cache_entry, frame_flags) ==
+                      offsetof(struct walk_cache_entry, module) + 4,
+              "walk_known copies module and flags together");
 
 struct position {
     uint64_t pc, sp, bp;
@@ -244,20 +251,20 @@ static_assert(sizeof(struct walk_cache_entry) == 32, "indexing must be a shift, 
 static void remember(struct walk_cache *cache, uint64_t pc, uint32_t rule, uint32_t module)
 {
     uint32_t cfa_bytes = RULE_CFA_WORDS(rule) * 8, slot = RULE_RBP_SLOT(rule);
+    uint32_t flags = (RULE_KIND(rule) == RULE_RBP ? FROM_RBP : 0u) | (slot ? SAVES_RBP : 0u);
     struct walk_cache_entry *e = entry_for(cache, pc);
     *e = (struct walk_cache_entry){.pc = pc,
                                    .next = e,
-                                   .cfa_bytes = cfa_bytes,
+                                   .cfa_and_flags = cfa_bytes | flags,
                                    .saved_rbp_bytes = (int32_t)cfa_bytes - (int32_t)slot * 8,
-                                   .module = module,
-                                   .flags = (RULE_KIND(rule) == RULE_RBP ? FROM_RBP : 0u) |
-                                            (slot ? SAVES_RBP : 0u)};
+                                   .module = module};
 }
 
 static void remember_end(struct walk_cache *cache, uint64_t pc, uint32_t module)
 {
     struct walk_cache_entry *e = entry_for(cache, pc);
-    *e = (struct walk_cache_entry){.pc = pc, .next = e, .module = module, .flags = OUTERMOST};
+    *e = (struct walk_cache_entry){
+        .pc = pc, .next = e, .cfa_and_flags = OUTERMOST, .module = module};
 }
 
 /*
@@ -276,36 +283,41 @@ static __attribute__((noinline)) uint32_t walk_known(struct walk_cache *cache,
                                                      struct position *at, struct walk_frame *frames,
                                                      uint32_t n, uint32_t room)
 {
-    const uint64_t start = memory->start, most = memory->end - memory->start - 8;
-    const uint64_t bias = memory->bias;
+    const uint64_t end = memory->end, bias = memory->bias;
     uint64_t pc = at->pc, sp = at->sp, bp = at->bp;
     struct walk_cache_entry *e = entry_for(cache, pc);
-    if (e->pc != pc || memory->end - memory->start < 8)
+    /*
+     * With the room below, saved registers (at most MOST_BACK below a CFA that is above rsp) cannot
+     * lie outside the memory, and the upper end is all that the loop has to watch.
+     */
+    if (e->pc != pc || sp < memory->start || sp - memory->start < MOST_BACK || sp >= end)
         return n;
-    struct walk_frame *frame = frames + n, *const end = frames + room;
-    while (frame < end) {
+    struct walk_frame *frame = frames + n, *const full = frames + room;
+    while (frame < full) {
+        const uint32_t rule = e->cfa_and_flags;
         uint64_t base = sp, ra;
-        if (e->flags & FROM_RBP) {
+        if (rule & FROM_RBP) {
             base = bp;
             AS_BRANCH(base);
         }
-        uint64_t slot = base + e->cfa_bytes - 8;
-        if (unlikely((slot - start > most) | (slot < sp))) {
-            if (e->flags & OUTERMOST) {
+        uint64_t cfa = base + rule % FROM_RBP;
+        if (unlikely(cfa <= sp || cfa > end)) {
+            if (rule & OUTERMOST) {
                 *frame++ = (struct walk_frame){.pc = pc, .module = e->module};
                 at->ended = true;
             }
             break;
         }
-        if (e->flags & SAVES_RBP) {
+        if (rule & SAVES_RBP) {
             uint64_t saved = base + (uint64_t)(int64_t)e->saved_rbp_bytes;
-            if (unlikely(saved - start > most))
-                break;
             memcpy(&bp, (const void *)(uintptr_t)(saved + bias), sizeof bp);
         }
-        memcpy(&ra, (const void *)(uintptr_t)(slot + bias), sizeof ra);
-        *frame++ = (struct walk_frame){.pc = pc, .slot = slot, .module = e->module};
-        sp = slot + 8;
+        memcpy(&ra, (const void *)(uintptr_t)(cfa - 8 + bias), sizeof ra);
+        frame->pc = pc;
+        frame->slot = cfa - 8;
+        memcpy(&frame->module, &e->module, 8);
+        frame++;
+        sp = cfa;
         pc = ra;
         struct walk_cache_entry *guess = e->next;
         if (unlikely(guess->pc != ra)) {

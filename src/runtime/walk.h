@@ -95,10 +95,10 @@ enum { WALK_CACHE_ENTRIES = 512 };
 struct walk_cache_entry {
     uint64_t pc;                   /* a return address; 0: free */
     struct walk_cache_entry *next; /* the entry met above this one the last time */
-    uint32_t cfa_bytes;            /* CFA - base; 0 for the outermost frame */
-    int32_t saved_rbp_bytes;       /* where rbp was saved - base */
+    uint32_t cfa_and_flags;  /* CFA - base (rsp or rbp) in 24 bits; 0 for the outermost frame */
+    int32_t saved_rbp_bytes; /* where rbp was saved - base */
     uint32_t module;
-    uint32_t flags;
+    uint32_t frame_flags; /* 0: the last two are copied to the frame in one go */
 };
 
 struct walk_cache {

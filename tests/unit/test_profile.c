@@ -259,8 +259,9 @@ static void wrong_counts_are_not_written(void **state)
     expect_refusal(w, "values of metric 2, which does not exist");
 
     w = begin();
+    add_metrics(w);
     profile_write_values(w, 0, small_values[0], 1);
-    expect_refusal(w, "values of metric 0, which does not exist");
+    expect_refusal(w, "values were written before the nodes were begun");
 
     w = begin();
     profile_write_nodes(w, small_parents, small_frames, 1);

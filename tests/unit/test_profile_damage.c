@@ -345,12 +345,14 @@ static void hostile_numbers_are_not_followed(void **state)
     struct ctp_root *roots = (void *)(bytes + find_section(bytes, CTP_ROOTS, 0)->offset);
     uint32_t *parents = (void *)(bytes + find_section(bytes, CTP_PARENTS, 0)->offset);
     uint32_t *frames = (void *)(bytes + find_section(bytes, CTP_NODE_FRAMES, 0)->offset);
+    uint64_t *values = (void *)(bytes + find_section(bytes, CTP_VALUES, 1)->offset);
     processes[0].parent = 1;
     processes[1].parent = 1;
     roots[1].node_count = 1000;
     parents[2] = 3;
     parents[3] = 3;
     frames[5] = 3;
+    values[0] = values[1] = UINT64_MAX; /* add up to more than fits */
     ctp_rehash(bytes, size);
     struct profile p;
     struct ct_error err;
@@ -362,6 +364,10 @@ static void hostile_numbers_are_not_followed(void **state)
     assert_int_equal(profile_parent(&p, 2), CTP_NONE);
     assert_int_equal(profile_parent(&p, 3), CTP_NONE);
     assert_int_equal(profile_node_frame(&p, 5), CTP_NONE);
+    struct profile_stats stats;
+    profile_stats(&p, &stats);
+    assert_true(stats.metrics[1].total == UINT64_MAX);
+    profile_stats_free(&stats);
     profile_close(&p);
     free(bytes);
 }
