@@ -197,6 +197,7 @@ static void add_facts(struct generator *g)
     profile_fact_u64(w, CTP_SCOPE_PROFILE, 0, "walks_complete", 998);
     profile_fact_i64(w, CTP_SCOPE_PROFILE, 0, "lowest", INT64_MIN);
     profile_fact_f64(w, CTP_SCOPE_PROFILE, 0, "not_a_number", NAN);
+    profile_fact_string(w, CTP_SCOPE_PROFILE, 0, "controls", "\x1b[31m \xc2\x9b[31m \x7f");
     profile_fact_f64(w, CTP_SCOPE_PROFILE, 0, "utime_s", 1.0 / 3);
 }
 

@@ -66,8 +66,10 @@ if cmp -s a.ctp b.ctp; then ok deterministic; else fail deterministic "same seed
 "$CALLTRAIL" info a.ctp >text 2>err && [ ! -s err ] && grep -q '300 nodes in 8 roots' text &&
     grep -q '^  cpu: .* ms in .* contexts, one sample every 1 ms$' text &&
     grep -q 'pid 1001 (exec by pid 1000): /bin/sh' text && ok text || fail text "$(cat err)"
-if grep -q "$(printf '[\033\302\233]')\[31m" text; then
+if LC_ALL=C grep -q "$(printf '[\001-\011\013-\037\177]\\|\302[\200-\237]')" text; then
     fail text-controls "control characters reach the terminal"
+elif ! grep -q 'controls  .*\\x1b\[31m \\xc2\\x9b\[31m \\x7f$' text; then
+    fail text-controls "$(grep controls text)"
 else
     ok text-controls
 fi

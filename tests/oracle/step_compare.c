@@ -13,6 +13,8 @@ void comparer_begin(struct comparer *comparer, const char *program,
 {
     *comparer = (struct comparer){.program = program, .modules = modules, .break_every = 1000};
     comparer->frames = must_calloc(MAX_FRAMES, sizeof *comparer->frames);
+    comparer->spare_frames = must_calloc(MAX_FRAMES, sizeof *comparer->frames);
+    comparer->right_at = UINT64_MAX;
 }
 
 static void drop_held(struct held_walk *held)
@@ -31,6 +33,7 @@ void comparer_free(struct comparer *comparer)
     vec_free(&comparer->held.frames);
     findings_free(&comparer->findings);
     free(comparer->frames);
+    free(comparer->spare_frames);
 }
 
 static struct walk_registers registers_of(const struct user_regs_struct *regs)
@@ -156,11 +159,26 @@ static bool may_be_ahead(const struct comparison *c)
            c->frames[1].pc != caller.pc;
 }
 
-/*
- * The unwinder of exceptions overwrites its own return address just before it lands. No walker can
- * know what was there. The walk has to have found the right slot, and all that lies below it.
- */
-static bool follows_replaced(const struct comparison *c)
+static struct comparison walk(struct comparer *comparer, const struct truth *truth,
+                              struct stack_mirror *mirror, const struct user_regs_struct *regs)
+{
+    struct walk_modules modules = modules_table(comparer->modules);
+    struct walk_registers registers = registers_of(regs);
+    struct walk_memory memory = mirror_refresh(mirror, regs->rsp);
+    struct walk_result walked =
+        walk_frames(&modules, &registers, &memory, comparer->frames, MAX_FRAMES - 1);
+    return (struct comparison){.pid = mirror->pid,
+                               .program = comparer->program,
+                               .modules = comparer->modules,
+                               .regs = regs,
+                               .truth = truth,
+                               .frames = comparer->frames,
+                               .count = walked.count,
+                               .end = walked.end};
+}
+
+/* Where the walk leaves the truth, the slot is right, but the program has written to it. */
+static bool return_replaced(const struct comparison *c)
 {
     size_t index = c->good_count, count = c->truth->entries.count;
     if (index == 0 || index >= c->count || index > count)
@@ -169,6 +187,25 @@ static bool follows_replaced(const struct comparison *c)
     uint64_t now;
     return !entry->is_signal && c->frames[index - 1].slot == entry->slot &&
            read_word(c->pid, entry->slot, &now) && now != entry->pc && c->frames[index].pc == now;
+}
+
+/*
+ * A walk from the innermost call instruction, with the registers of that moment, was right then. If
+ * it is not right now, memory of its callers' frames has been overwritten since.
+ */
+static bool saves_replaced(struct comparer *comparer, struct truth *truth,
+                           struct stack_mirror *mirror)
+{
+    const struct truth_entry *top = truth_top(truth);
+    if (!top || !top->was_right)
+        return false;
+    struct walk_frame *kept = comparer->frames;
+    comparer->frames = comparer->spare_frames;
+    struct truth caller = *truth; /* shares the entries, and only reads them */
+    caller.entries.count--;
+    struct comparison c = walk(comparer, &caller, mirror, &top->at_call);
+    comparer->frames = kept;
+    return !agrees(&c);
 }
 
 static void lie_about_frames(const struct comparer *comparer, struct comparison *c)
@@ -195,32 +232,23 @@ static void lie_about_frames(const struct comparer *comparer, struct comparison 
 void compare_walk(struct comparer *comparer, struct truth *truth, struct stack_mirror *mirror,
                   const struct user_regs_struct *regs, uint64_t step)
 {
-    struct walk_modules modules = modules_table(comparer->modules);
-    struct walk_registers registers = registers_of(regs);
-    struct walk_memory memory = mirror_refresh(mirror, regs->rsp);
     bool lie = comparer->break_kind && comparer->compared % comparer->break_every == 0;
+    struct user_regs_struct told = *regs;
     if (lie && comparer->break_kind == BREAK_RBP)
-        registers.value[X86_RBP] += 16;
-    struct walk_result walked =
-        walk_frames(&modules, &registers, &memory, comparer->frames, MAX_FRAMES - 1);
-    struct comparison c = {.pid = mirror->pid,
-                           .step = step,
-                           .program = comparer->program,
-                           .modules = comparer->modules,
-                           .regs = regs,
-                           .truth = truth,
-                           .frames = comparer->frames,
-                           .count = walked.count,
-                           .end = walked.end};
+        told.rbp += 16;
+    struct comparison c = walk(comparer, truth, mirror, &told);
+    c.step = step;
     if (lie && c.count > 0)
         lie_about_frames(comparer, &c);
     comparer->compared++;
-    if (agrees(&c) || (truth_refresh_signals(truth, mirror->pid) && agrees(&c)))
+    if (agrees(&c) || (truth_refresh_signals(truth, mirror->pid) && agrees(&c))) {
+        comparer->right_at = step;
         return;
-    if (c.good_count == c.count && c.count > 0 && c.end != WALK_COMPLETE) {
-        findings_add(&comparer->findings, FOUND_INCOMPLETE, &c);
-    } else if (follows_replaced(&c)) {
+    }
+    if (return_replaced(&c) || saves_replaced(comparer, truth, mirror)) {
         findings_add(&comparer->findings, FOUND_REPLACED, &c);
+    } else if (c.good_count == c.count && c.count > 0 && c.end != WALK_COMPLETE) {
+        findings_add(&comparer->findings, FOUND_INCOMPLETE, &c);
     } else if (may_be_ahead(&c)) {
         hold_back(comparer, &c);
     } else if (findings_add(&comparer->findings, FOUND_WRONG, &c)) {

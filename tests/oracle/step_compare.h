@@ -7,8 +7,11 @@
  * return (longjmp, the unwinder's landing in a catching frame) describes itself as called from
  * where it will go. Such a walk is held back until the next transfer of control out of there: if
  * that leads to exactly the frames that the walk named, it was ahead of the truth, not wrong. The
- * other: a walk that finds the right slot, where the program has since written another return
- * address, as the unwinder of exceptions does. Both are counted and listed apart.
+ * other: the unwinder of exceptions, just before it lands, writes the registers and the return
+ * address of the frame to land in over those that its own frame has saved. No walker can know what
+ * was there. That is found out by walking again from the innermost call instruction, with the
+ * registers and the frames of that moment: if that walk was right then and is not right now, memory
+ * has been replaced. Both exceptions are counted and listed apart.
  */
 #ifndef STEP_COMPARE_H
 #define STEP_COMPARE_H
@@ -31,9 +34,11 @@ struct comparer {
     const char *program;
     const struct step_modules *modules;
     struct walk_frame *frames; /* room for a walk */
+    struct walk_frame *spare_frames;
     struct findings findings;
     struct held_walk held;
     uint64_t compared;
+    uint64_t right_at;          /* the last step whose walk was right */
     enum break_kind break_kind; /* lie once in break_every walks, to see the driver fail */
     uint64_t break_every;
 };

@@ -168,7 +168,7 @@ void report_findings(FILE *out, const struct findings *findings, enum finding_ki
         [FOUND_WRONG] = "wrong walks, by the frame where they left the truth",
         [FOUND_INCOMPLETE] = "incomplete walks, by the frame where they ended",
         [FOUND_AHEAD] = "walks that named the frames about to be jumped to",
-        [FOUND_REPLACED] = "walks that followed a return address that the program had replaced",
+        [FOUND_REPLACED] = "walks through frames that the program had overwritten",
     };
     if (findings->totals[kind] == 0)
         return;

@@ -105,8 +105,12 @@ static int advance(struct run *run, struct thread *thread, enum stop_kind *stop,
     }
     bool entered = delivering && truth_signal(&thread->truth, tracee->pid, &before, &tracee->regs);
     bool executed = tracee->regs.rip != before.rip || tracee->regs.rsp != before.rsp;
-    if (!entered && executed)
+    if (!entered && executed) {
         truth_step(&thread->truth, tracee->pid, &insn, &before, &tracee->regs);
+        struct truth_entry *top = truth_top(&thread->truth);
+        if (insn.class == INSN_CALL && top && top->slot == tracee->regs.rsp)
+            top->was_right = run->comparer.right_at == run->steps;
+    }
     if (dirty)
         CT_TRY(look_again(run, tracee->pid, err));
     if (*stop == STOP_STEP) {

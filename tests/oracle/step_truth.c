@@ -40,7 +40,7 @@ void truth_free(struct truth *truth)
     vec_free(&truth->segments);
 }
 
-static struct truth_entry *top_entry(struct truth *truth)
+struct truth_entry *truth_top(struct truth *truth)
 {
     size_t first = truth->segments.items[truth->segments.count - 1].first;
     return truth->entries.count > first ? &truth->entries.items[truth->entries.count - 1] : NULL;
@@ -63,7 +63,7 @@ static void drop_dead(struct truth *truth, uint64_t rsp)
         cut_to(truth, top.first);
     }
     struct truth_entry *top;
-    while ((top = top_entry(truth)) && top->slot < rsp) {
+    while ((top = truth_top(truth)) && top->slot < rsp) {
         if (top->in_register && rsp == top->slot + 8)
             break;
         cut_to(truth, truth->entries.count - 1);
@@ -80,7 +80,7 @@ static void note_trouble(struct truth *truth, const char *what, uint64_t slot, u
 
 static void check_return(struct truth *truth, uint64_t slot, uint64_t target)
 {
-    const struct truth_entry *top = top_entry(truth);
+    const struct truth_entry *top = truth_top(truth);
     if (top && top->slot == slot && top->pc == target)
         return;
     if (top && top->slot == slot) {
@@ -112,7 +112,7 @@ static void follow_popped(struct truth *truth, pid_t pid, const struct insn *ins
                           const struct user_regs_struct *before,
                           const struct user_regs_struct *after)
 {
-    struct truth_entry *top = top_entry(truth);
+    struct truth_entry *top = truth_top(truth);
     if (!top || top->is_signal)
         return;
     if (top->in_register) {
@@ -141,7 +141,8 @@ void truth_step(struct truth *truth, pid_t pid, const struct insn *insn,
     drop_dead(truth, after->rsp);
     uint64_t next = insn->pc + insn->length;
     if (insn->class == INSN_CALL && after->rsp == before->rsp - 8 && after->rip != next)
-        vec_push(&truth->entries, (struct truth_entry){.slot = after->rsp, .pc = next});
+        vec_push(&truth->entries,
+                 (struct truth_entry){.slot = after->rsp, .pc = next, .at_call = *before});
 }
 
 bool truth_signal(struct truth *truth, pid_t pid, const struct user_regs_struct *interrupted,

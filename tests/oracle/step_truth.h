@@ -36,6 +36,8 @@ struct truth_entry {
     bool is_signal;
     bool in_register; /* the return address has been popped */
     bool is_initial;  /* given by another unwinder, not seen pushed */
+    bool was_right;   /* a walk from the call instruction was compared, and right */
+    struct user_regs_struct at_call;
 };
 
 struct truth_segment {
@@ -60,6 +62,9 @@ void truth_free(struct truth *truth);
 /* The instruction at before->rip has been executed and has led to `after`. */
 void truth_step(struct truth *truth, pid_t pid, const struct insn *insn,
                 const struct user_regs_struct *before, const struct user_regs_struct *after);
+
+/* The entry of the innermost call, or NULL. */
+struct truth_entry *truth_top(struct truth *truth);
 
 /*
  * A signal was injected where the registers were `interrupted`. Returns true if the thread is now

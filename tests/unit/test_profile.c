@@ -154,8 +154,9 @@ static void chunks_do_not_matter(void **state)
         add_code(w);
         add_what_ran(w);
         profile_add_root(w, 0, 0);
-        uint32_t chunk = way == 0 ? NODES : 70001; /* the last is shorter; more than one buffer */
-        for (uint32_t at = 0; at < NODES; at += chunk)
+        /* A few, so that the buffer is not empty; then more than a buffer holds; then the rest. */
+        uint32_t chunk = way == 0 ? NODES : 5;
+        for (uint32_t at = 0; at < NODES; at += chunk, chunk = 70001)
             profile_write_nodes(w, parents + at, frames + at,
                                 NODES - at < chunk ? NODES - at : chunk);
         chunk = way == 0 ? NODES : 777;
