@@ -278,10 +278,9 @@ static void remember_end(struct walk_cache *cache, uint64_t pc, uint32_t module)
  * Whatever is unusual (an unknown address, a special rule, memory out of bounds) is left to the
  * caller. Not inlined: the loop needs all the registers that there are.
  */
-static __attribute__((noinline)) uint32_t walk_known(struct walk_cache *cache,
-                                                     const struct walk_memory *memory,
-                                                     struct position *at, struct walk_frame *frames,
-                                                     uint32_t n, uint32_t room)
+static __attribute__((noinline)) uint32_t
+walk_known(struct walk_cache *cache, const struct walk_memory *memory, struct position *at,
+           uint64_t until, struct walk_frame *frames, uint32_t n, uint32_t room)
 {
     const uint64_t end = memory->end, bias = memory->bias;
     uint64_t pc = at->pc, sp = at->sp, bp = at->bp;
@@ -293,7 +292,7 @@ static __attribute__((noinline)) uint32_t walk_known(struct walk_cache *cache,
     if (e->pc != pc || sp < memory->start || sp - memory->start < MOST_BACK || sp >= end)
         return n;
     struct walk_frame *frame = frames + n, *const full = frames + room;
-    while (frame < full) {
+    while (frame < full && sp < until) {
         const uint32_t rule = e->cfa_and_flags;
         uint64_t base = sp, ra;
         if (rule & FROM_RBP) {
@@ -303,18 +302,20 @@ static __attribute__((noinline)) uint32_t walk_known(struct walk_cache *cache,
         uint64_t cfa = base + rule % FROM_RBP;
         if (unlikely(cfa <= sp || cfa > end)) {
             if (rule & OUTERMOST) {
-                *frame++ = (struct walk_frame){.pc = pc, .module = e->module};
+                *frame++ = (struct walk_frame){
+                    .pc = pc, .rbp = bp, .module = e->module, .flags = FRAME_SPECIAL};
                 at->ended = true;
             }
             break;
         }
+        frame->pc = pc;
+        frame->slot = cfa - 8;
+        frame->rbp = bp;
         if (rule & SAVES_RBP) {
             uint64_t saved = base + (uint64_t)(int64_t)e->saved_rbp_bytes;
             memcpy(&bp, (const void *)(uintptr_t)(saved + bias), sizeof bp);
         }
         memcpy(&ra, (const void *)(uintptr_t)(cfa - 8 + bias), sizeof ra);
-        frame->pc = pc;
-        frame->slot = cfa - 8;
         memcpy(&frame->module, &e->module, 8);
         frame++;
         sp = cfa;
@@ -334,8 +335,63 @@ static __attribute__((noinline)) uint32_t walk_known(struct walk_cache *cache,
     return (uint32_t)(frame - frames);
 }
 
+static bool holds(const struct walk_memory *memory, uint64_t address, uint64_t value)
+{
+    uint64_t word;
+    memcpy(&word, (const void *)(uintptr_t)(address + memory->bias), sizeof word);
+    return word == value;
+}
+
+/*
+ * Are the frames [0, count) of the past still there? The words that led from each to the next must
+ * be what they were. Nothing here waits for anything: the addresses are all known beforehand.
+ */
+static bool past_is_unchanged(const struct walk_past_frame *frames, uint32_t count,
+                              const struct walk_memory *memory, uint64_t sp)
+{
+    /* The slots go up, and saved registers are less than MOST_BACK below a slot above rsp. */
+    if (sp < memory->start || sp - memory->start < MOST_BACK || memory->end - 8 < frames[1].slot)
+        return false;
+    for (uint32_t i = count - 1; i > 0; i--) {
+        const struct walk_past_frame *f = &frames[i];
+        if (unlikely(!holds(memory, f->slot, f[-1].pc)))
+            return false;
+        if (f->rbp_slot && unlikely(!holds(memory, f->rbp_slot, f[-1].rbp)))
+            return false;
+    }
+    return true;
+}
+
+/*
+ * Does the walk, at a return address now, join the past here? It does where it stands at the caller
+ * of a frame of the past, with the same registers, and all above is unchanged. Sets where to look
+ * next.
+ */
+static bool joins(struct walk_past *past, const struct position *at,
+                  const struct walk_memory *memory)
+{
+    const struct walk_past_frame *frames = past->frames;
+    uint32_t i = past->look;
+    while (i > 0 && frames[i].slot + 8 < at->sp)
+        i--;
+    if (i > 1 && frames[i].slot + 8 == at->sp) {
+        if (frames[i - 1].pc == at->pc && frames[i - 1].rbp == at->bp) {
+            if (past_is_unchanged(frames, i, memory, at->sp)) {
+                past->kept = i;
+                return true;
+            }
+            i = 0; /* changed further up: walk all of it */
+        } else {
+            i--;
+        }
+    }
+    past->look = i;
+    past->until = i > 1 ? frames[i].slot + 8 : UINT64_MAX;
+    return false;
+}
+
 static inline __attribute__((always_inline)) struct walk_result
-walk(struct walk_cache *cache, const struct walk_modules *modules,
+walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules *modules,
      const struct walk_registers *registers, struct walk_memory *outer_memory,
      struct walk_frame *frames, uint32_t room, const bool full)
 {
@@ -356,8 +412,15 @@ walk(struct walk_cache *cache, const struct walk_modules *modules,
     enum walk_end end;
 
     for (;;) {
-        if (cache && back)
-            n = walk_known(cache, &memory, &at, frames, n, room);
+        if (past && back && at.sp >= past->until && joins(past, &at, &memory)) {
+            end = WALK_COMPLETE;
+            break;
+        }
+        if (cache && back) {
+            n = walk_known(cache, &memory, &at, past ? past->until : UINT64_MAX, frames, n, room);
+            if (past && at.sp >= past->until && !at.ended)
+                continue;
+        }
         if (at.ended) {
             end = WALK_COMPLETE;
             break;
@@ -373,7 +436,7 @@ walk(struct walk_cache *cache, const struct walk_modules *modules,
         }
         struct walk_frame *frame = &frames[n++];
         *frame = (struct walk_frame){
-            .pc = at.pc, .module = module_index, .flags = back ? 0 : FRAME_IS_PC};
+            .pc = at.pc, .rbp = at.bp, .module = module_index, .flags = back ? 0 : FRAME_IS_PC};
         if (unlikely(!module.tables)) {
             end = module_index == UINT32_MAX ? WALK_NO_MODULE : WALK_NO_MAP;
             break;
@@ -413,8 +476,7 @@ walk(struct walk_cache *cache, const struct walk_modules *modules,
             break;
         }
         const struct map_special *special = &module.tables->specials[index];
-        if (special->flags & SPECIAL_GUESSED)
-            frame->flags |= FRAME_GUESSED;
+        frame->flags |= FRAME_SPECIAL | (special->flags & SPECIAL_GUESSED ? FRAME_GUESSED : 0);
         if (special->cfa_kind == CFA_END) {
             if (cache && back)
                 remember_end(cache, at.pc, module_index);
@@ -447,17 +509,25 @@ static __attribute__((noinline)) struct walk_result
 walk_in_full(const struct walk_modules *modules, const struct walk_registers *registers,
              struct walk_memory *memory, struct walk_frame *frames, uint32_t room)
 {
-    return walk(NULL, modules, registers, memory, frames, room, true);
+    return walk(NULL, NULL, modules, registers, memory, frames, room, true);
 }
 
 struct walk_result walk_frames(const struct walk_modules *modules,
                                const struct walk_registers *registers, struct walk_memory *memory,
                                struct walk_frame *frames, uint32_t room)
 {
-    struct walk_result result = walk(NULL, modules, registers, memory, frames, room, false);
+    struct walk_result result = walk(NULL, NULL, modules, registers, memory, frames, room, false);
     if (unlikely(result.end == (enum walk_end)NEED_FULL))
         result = walk_in_full(modules, registers, memory, frames, room);
     return result;
+}
+
+static void forget_other_modules(struct walk_cache *cache, const struct walk_modules *modules)
+{
+    if (likely(cache->generation == modules->generation))
+        return;
+    memset(cache->entries, 0, sizeof cache->entries);
+    cache->generation = modules->generation;
 }
 
 struct walk_result walk_frames_cached(struct walk_cache *cache, const struct walk_modules *modules,
@@ -465,12 +535,44 @@ struct walk_result walk_frames_cached(struct walk_cache *cache, const struct wal
                                       struct walk_memory *memory, struct walk_frame *frames,
                                       uint32_t room)
 {
-    if (unlikely(cache->generation != modules->generation)) {
-        memset(cache->entries, 0, sizeof cache->entries);
-        cache->generation = modules->generation;
-    }
-    struct walk_result result = walk(cache, modules, registers, memory, frames, room, false);
+    forget_other_modules(cache, modules);
+    struct walk_result result = walk(NULL, cache, modules, registers, memory, frames, room, false);
     if (unlikely(result.end == (enum walk_end)NEED_FULL))
         result = walk_in_full(modules, registers, memory, frames, room);
     return result;
+}
+
+struct walk_result walk_frames_joining(struct walk_past *past, struct walk_cache *cache,
+                                       const struct walk_modules *modules,
+                                       const struct walk_registers *registers,
+                                       struct walk_memory *memory, struct walk_frame *frames,
+                                       uint32_t room)
+{
+    if (cache->generation != modules->generation)
+        past->count = 0; /* what is at those addresses now is another matter */
+    forget_other_modules(cache, modules);
+    past->kept = 0;
+    past->look = past->count ? past->count - 1 : 0;
+    past->until = past->count > 2 ? registers->value[X86_RSP] : UINT64_MAX;
+    struct walk_result result = walk(past, cache, modules, registers, memory, frames, room, false);
+    if (unlikely(result.end == (enum walk_end)NEED_FULL)) {
+        past->kept = 0;
+        result = walk_in_full(modules, registers, memory, frames, room);
+    }
+    return result;
+}
+
+uint64_t walk_rbp_slot(struct walk_cache *cache, const struct walk_modules *modules,
+                       const struct walk_frame *frame)
+{
+    const struct walk_cache_entry *e = entry_for(cache, frame->pc);
+    if (e->pc == frame->pc && !(frame->flags & FRAME_IS_PC)) {
+        uint64_t cfa = frame->slot + 8, base = cfa - e->cfa_and_flags % FROM_RBP;
+        return e->cfa_and_flags & SAVES_RBP ? base + (uint64_t)(int64_t)e->saved_rbp_bytes : 0;
+    }
+    uint64_t look = frame->pc - (frame->flags & FRAME_IS_PC ? 0 : 1);
+    const struct walk_module *module = &modules->items[frame->module];
+    int64_t row = map_find_row(module->tables, look - module->base);
+    unsigned slot = row < 0 ? 0 : RULE_RBP_SLOT(module->tables->rows[row].rule);
+    return slot ? frame->slot + 8 - 8 * slot : 0;
 }

@@ -63,7 +63,11 @@ struct walk_registers {
     uint64_t value[X86_COUNT];
 };
 
-enum { FRAME_IS_PC = 1, FRAME_GUESSED = 2 };
+enum frame_flags {
+    FRAME_IS_PC = 1,
+    FRAME_GUESSED = 2, /* its rule was found by decoding */
+    FRAME_SPECIAL = 4, /* its rule is a special one */
+};
 
 /*
  * A frame: its pc, and the address of the slot that its return address lies in (0 when that is not
@@ -73,6 +77,7 @@ enum { FRAME_IS_PC = 1, FRAME_GUESSED = 2 };
 struct walk_frame {
     uint64_t pc;
     uint64_t slot;
+    uint64_t rbp;    /* its value in this frame */
     uint32_t module; /* index in walk_modules, or UINT32_MAX */
     uint32_t flags;
 };
@@ -111,5 +116,40 @@ struct walk_result walk_frames_cached(struct walk_cache *cache, const struct wal
                                       const struct walk_registers *registers,
                                       struct walk_memory *memory, struct walk_frame *frames,
                                       uint32_t room);
+
+/*
+ * The outer frames of a stack, outermost first, as an earlier complete walk found them. Each says
+ * which words of memory it was found by: the return address in its slot, and the saved rbp. A walk
+ * is a function of the words that it reads, so while these words are the same, so are the frames.
+ */
+struct walk_past_frame {
+    uint64_t pc;
+    uint64_t slot;
+    uint64_t rbp;
+    uint64_t rbp_slot; /* where the caller's rbp was saved; 0: it was not */
+};
+
+struct walk_past {
+    const struct walk_past_frame *frames;
+    uint32_t count;
+    uint32_t kept;  /* out: how many of them, from the outermost on, are still there */
+    uint32_t look;  /* where the search for a common frame stands */
+    uint64_t until; /* the stack pointer at which to look again */
+};
+
+/*
+ * As walk_frames_cached, but a complete walk ends where it joins the past: `frames` then has the
+ * frames below, and past->kept says how many of the past's frames are above them. Otherwise kept is
+ * 0.
+ */
+struct walk_result walk_frames_joining(struct walk_past *past, struct walk_cache *cache,
+                                       const struct walk_modules *modules,
+                                       const struct walk_registers *registers,
+                                       struct walk_memory *memory, struct walk_frame *frames,
+                                       uint32_t room);
+
+/* Where a frame that was walked by a direct rule keeps its caller's rbp; 0 where it does not. */
+uint64_t walk_rbp_slot(struct walk_cache *cache, const struct walk_modules *modules,
+                       const struct walk_frame *frame);
 
 #endif

@@ -9,7 +9,8 @@
 
 enum {
     MIRROR_ABOVE_BYTES = 256, /* of the argument block: always there, never walked */
-    WINDOW_TRIES = 200,       /* instructions to go on where libdwfl does not know the way */
+    MAIN_STACK_BYTES = 128 << 20,
+    WINDOW_TRIES = 200, /* instructions to go on where libdwfl does not know the way */
 };
 
 struct thread {
@@ -67,11 +68,17 @@ static void close_truth(struct run *run, struct thread *thread)
     truth_free(truth);
 }
 
+/* The main stack may grow to its limit; what is mapped beside it is further away. */
+static void begin_truth(struct run *run, struct truth *truth)
+{
+    truth_begin(truth, run->mirror.top - MAIN_STACK_BYTES, run->mirror.top);
+}
+
 static int begin_image(struct run *run, struct thread *thread, struct ct_error *err)
 {
-    truth_begin(&thread->truth);
     mirror_end(&run->mirror);
     mirror_begin(&run->mirror, thread->tracee.pid, thread->tracee.regs.rsp + MIRROR_ABOVE_BYTES);
+    begin_truth(run, &thread->truth);
     return look_again(run, thread->tracee.pid, err);
 }
 
@@ -133,6 +140,8 @@ static int step_on(struct run *run, struct thread *thread, uint64_t count, bool 
             *gone = true;
             break;
         }
+        if (thread->truth.is_lost)
+            break;
         if (stop == STOP_STEP || stop == STOP_EXEC)
             compare_here(run, thread);
     }
@@ -153,7 +162,7 @@ static int step_child(struct run *run, struct thread *parent, struct ct_error *e
     if (child.tracee.regs.rsp == parent->tracee.regs.rsp)
         truth_copy(&child.truth, &parent->truth);
     else
-        truth_begin(&child.truth);
+        truth_begin(&child.truth, 0, UINT64_MAX);
     int result = CT_OK;
     for (;;) {
         if (at_limit(run)) {
@@ -189,10 +198,11 @@ static int begin_window(struct run *run, struct thread *thread, bool *gone, stru
     CT_TRY(look_again(run, thread->tracee.pid, err));
     for (int i = 0; i < WINDOW_TRIES; i++) {
         thread->truth.trouble = thread->truth.ret_jumps = 0;
+        begin_truth(run, &thread->truth);
         if (window_stack(&thread->truth, thread->tracee.pid, &thread->tracee.regs, &why) == CT_OK)
             return CT_OK;
         enum stop_kind stop;
-        truth_begin(&thread->truth);
+        begin_truth(run, &thread->truth);
         CT_TRY(advance(run, thread, &stop, err));
         if (stop == STOP_GONE) {
             *gone = true;

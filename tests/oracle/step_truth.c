@@ -16,9 +16,9 @@ enum {
     SYSCALL_INSN_BYTES = 2,
 };
 
-void truth_begin(struct truth *truth)
+void truth_begin(struct truth *truth, uint64_t start, uint64_t end)
 {
-    struct truth_segment main_stack = {.first = 0, .start = 0, .end = UINT64_MAX};
+    struct truth_segment main_stack = {.first = 0, .start = start, .end = end};
     truth->entries.count = 0;
     truth->segments.count = 0;
     truth->initial_rsp = UINT64_MAX;
@@ -54,6 +54,14 @@ static void cut_to(struct truth *truth, size_t count)
         truth->segments.count--;
 }
 
+static void note_trouble(struct truth *truth, const char *what, uint64_t slot, uint64_t expected,
+                         uint64_t actual)
+{
+    if (truth->trouble++ == 0)
+        snprintf(truth->trouble_text, sizeof truth->trouble_text,
+                 "%s: slot %#lx, recorded %#lx, returned to %#lx", what, slot, expected, actual);
+}
+
 static void drop_dead(struct truth *truth, uint64_t rsp)
 {
     while (truth->segments.count > 1) {
@@ -62,20 +70,18 @@ static void drop_dead(struct truth *truth, uint64_t rsp)
             break;
         cut_to(truth, top.first);
     }
+    const struct truth_segment *stack = &truth->segments.items[truth->segments.count - 1];
+    if (truth->segments.count == 1 && rsp - stack->start > stack->end - stack->start) {
+        note_trouble(truth, "the program went to a stack that is not known", rsp, 0, 0);
+        truth->is_lost = true;
+        return;
+    }
     struct truth_entry *top;
     while ((top = truth_top(truth)) && top->slot < rsp) {
         if (top->in_register && rsp == top->slot + 8)
             break;
         cut_to(truth, truth->entries.count - 1);
     }
-}
-
-static void note_trouble(struct truth *truth, const char *what, uint64_t slot, uint64_t expected,
-                         uint64_t actual)
-{
-    if (truth->trouble++ == 0)
-        snprintf(truth->trouble_text, sizeof truth->trouble_text,
-                 "%s: slot %#lx, recorded %#lx, returned to %#lx", what, slot, expected, actual);
 }
 
 static void check_return(struct truth *truth, uint64_t slot, uint64_t target)

@@ -47,15 +47,20 @@ struct truth_segment {
 
 struct truth {
     VEC(struct truth_entry) entries;    /* outermost first */
-    VEC(struct truth_segment) segments; /* the first is the main stack and has no bounds */
+    VEC(struct truth_segment) segments; /* the first is the stack that it began on */
     uint64_t initial_rsp;               /* of a window: entries at or above are another's word */
     uint64_t ret_jumps;                 /* returns to an address that no call pushed */
     uint64_t redirected;                /* returns whose slot was overwritten, as a throw does */
     uint64_t trouble;                   /* initial entries that turned out wrong */
-    char trouble_text[256];             /* the first of them */
+    bool is_lost;
+    char trouble_text[256]; /* the first of them */
 };
 
-void truth_begin(struct truth *truth);
+/*
+ * An empty stack. A stack pointer that leaves [start, end) other than by a signal is one that the
+ * truth cannot follow (a coroutine's): it is trouble, and the truth is lost.
+ */
+void truth_begin(struct truth *truth, uint64_t start, uint64_t end);
 void truth_copy(struct truth *to, const struct truth *from);
 void truth_free(struct truth *truth);
 

@@ -103,7 +103,6 @@ int window_stack(struct truth *truth, pid_t pid, const struct user_regs_struct *
                  struct ct_error *err)
 {
     frame_list frames = {0};
-    truth_begin(truth);
     int result = walk_with_dwfl(pid, &frames, err);
     if (result == CT_OK)
         result = check_frames(&frames, pid, regs, err);

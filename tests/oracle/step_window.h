@@ -13,8 +13,8 @@
 uint64_t window_entry_point(pid_t pid);
 
 /*
- * Fills the truth for a stopped thread. Fails, saying why, if libdwfl cannot walk to the program's
- * first function or if a return address is not where it says.
+ * Adds to the empty truth of a stopped thread. Fails, saying why, if libdwfl cannot walk to the
+ * program's first function or if a return address is not where it says.
  */
 int window_stack(struct truth *truth, pid_t pid, const struct user_regs_struct *regs,
                  struct ct_error *err);

@@ -275,8 +275,9 @@ static void a_signal_frame_gives_back_every_register(void **state)
     assert_int_equal(result.end, WALK_COMPLETE);
     assert_int_equal(result.count, 4);
     assert_int_equal(frames[2].pc, CODE(0x200));
-    assert_int_equal(frames[2].flags, FRAME_IS_PC);
-    assert_int_equal(frames[1].flags, 0);
+    assert_int_equal(frames[2].flags, FRAME_IS_PC | FRAME_SPECIAL);
+    assert_int_equal(frames[1].flags, FRAME_SPECIAL);
+    assert_int_equal(frames[0].flags, FRAME_IS_PC);
     assert_int_equal(frames[3].pc, CODE(0xf01));
 }
 
@@ -357,7 +358,7 @@ static void frames_made_by_decoding_are_marked(void **state)
     stack[1] = CODE(0xf01);
     struct walk_frame frames[4];
     assert_int_equal(walk(frames, 4).end, WALK_COMPLETE);
-    assert_int_equal(frames[0].flags, FRAME_IS_PC | FRAME_GUESSED);
+    assert_int_equal(frames[0].flags, FRAME_IS_PC | FRAME_GUESSED | FRAME_SPECIAL);
     assert_int_equal(frames[0].slot, AT(1));
 }
 
