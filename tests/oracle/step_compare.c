@@ -15,6 +15,11 @@ void comparer_begin(struct comparer *comparer, const char *program,
     comparer->frames = must_calloc(MAX_FRAMES, sizeof *comparer->frames);
     comparer->spare_frames = must_calloc(MAX_FRAMES, sizeof *comparer->frames);
     comparer->right_at = UINT64_MAX;
+    comparer->last_stack = must_calloc(MAX_FRAMES, sizeof *comparer->last_stack);
+    comparer->stack.room = MAX_FRAMES;
+    comparer->stack.past = must_calloc(MAX_FRAMES, sizeof *comparer->stack.past);
+    comparer->stack.frames = must_calloc(MAX_FRAMES, sizeof *comparer->stack.frames);
+    comparer->stack.fresh = must_calloc(MAX_FRAMES, sizeof *comparer->stack.fresh);
 }
 
 static void drop_held(struct held_walk *held)
@@ -34,6 +39,10 @@ void comparer_free(struct comparer *comparer)
     findings_free(&comparer->findings);
     free(comparer->frames);
     free(comparer->spare_frames);
+    free(comparer->last_stack);
+    free(comparer->stack.past);
+    free(comparer->stack.frames);
+    free(comparer->stack.fresh);
 }
 
 static struct walk_registers registers_of(const struct user_regs_struct *regs)
@@ -164,7 +173,7 @@ static struct comparison walk(struct comparer *comparer, const struct truth *tru
 {
     struct walk_modules modules = modules_table(comparer->modules);
     struct walk_registers registers = registers_of(regs);
-    struct walk_memory memory = mirror_refresh(mirror, regs->rsp);
+    struct walk_memory memory = mirror_refresh(mirror, regs->rsp), untouched = memory;
     struct walk_result walked =
         walk_frames(&modules, &registers, &memory, comparer->frames, MAX_FRAMES - 1);
     return (struct comparison){.pid = mirror->pid,
@@ -172,9 +181,71 @@ static struct comparison walk(struct comparer *comparer, const struct truth *tru
                                .modules = comparer->modules,
                                .regs = regs,
                                .truth = truth,
+                               .memory = untouched,
                                .frames = comparer->frames,
                                .count = walked.count,
                                .end = walked.end};
+}
+
+static bool identical(const struct walk_frame *a, const struct walk_frame *b)
+{
+    return a->pc == b->pc && a->slot == b->slot && a->rbp == b->rbp && a->module == b->module &&
+           a->flags == b->flags;
+}
+
+static void note_difference(struct comparer *comparer, const struct comparison *plain,
+                            const char *what, uint32_t count, enum walk_end end, uint32_t index)
+{
+    if (!findings_add(&comparer->findings, FOUND_FAST, plain))
+        return;
+    printf("%s: %s, step %lu: %u frames, %s; the first difference is frame %u\n", what,
+           comparer->program, plain->step, count, walk_end_names[end], index);
+    report_wrong(stdout, plain);
+}
+
+static void check_cached(struct comparer *comparer, const struct comparison *plain,
+                         const struct walk_registers *registers, struct walk_memory memory,
+                         bool lie)
+{
+    struct walk_modules modules = modules_table(comparer->modules);
+    struct walk_frame *frames = comparer->spare_frames;
+    struct walk_result result =
+        walk_frames_cached(&comparer->cache, &modules, registers, &memory, frames, MAX_FRAMES - 1);
+    if (lie)
+        frames[result.count - 1].pc++;
+    uint32_t same = 0;
+    while (same < result.count && same < plain->count &&
+           identical(&frames[same], &plain->frames[same]))
+        same++;
+    if (same != result.count || same != plain->count || result.end != plain->end)
+        note_difference(comparer, plain, "the cached walk differs from this plain one",
+                        result.count, result.end, same);
+}
+
+/* The stack that is remembered is outermost first; what it says it kept must be as it was. */
+static void check_remembered(struct comparer *comparer, const struct comparison *plain,
+                             const struct walk_registers *registers, struct walk_memory memory)
+{
+    struct walk_modules modules = modules_table(comparer->modules);
+    struct thread_stack *stack = &comparer->stack;
+    stack_walk(stack, &modules, registers, &memory);
+    uint32_t same = 0, kept = 0;
+    while (same < stack->count && same < plain->count &&
+           identical(&stack->frames[stack->count - 1 - same], &plain->frames[same]))
+        same++;
+    if (same != stack->count || same != plain->count || stack->end != plain->end)
+        note_difference(comparer, plain, "the remembered walk differs from this plain one",
+                        stack->count, stack->end, same);
+    while (kept < stack->kept && kept < comparer->last_stack_count &&
+           comparer->last_stack[kept].pc == stack->frames[kept].pc &&
+           comparer->last_stack[kept].slot == stack->frames[kept].slot)
+        kept++;
+    if (kept != stack->kept)
+        note_difference(comparer, plain, "the remembered walk says that it kept other frames",
+                        stack->kept, stack->end, kept);
+    comparer->last_stack_count = stack->count;
+    for (uint32_t i = kept; i < stack->count; i++)
+        comparer->last_stack[i] = stack->frames[i];
 }
 
 /* Where the walk leaves the truth, the slot is right, but the program has written to it. */
@@ -221,6 +292,14 @@ static void lie_about_frames(const struct comparer *comparer, struct comparison 
     case BREAK_SHORT:
         c->count--;
         break;
+    case BREAK_SKIP: /* the caller is missing, as if its callee had been inlined in its caller */
+        if (c->count > 2) {
+            comparer->frames[0].slot = comparer->frames[1].slot;
+            memmove(&comparer->frames[1], &comparer->frames[2],
+                    (c->count - 2) * sizeof *comparer->frames);
+            c->count--;
+        }
+        break;
     case BREAK_LONG:
         comparer->frames[c->count++] = *last;
         break;
@@ -238,6 +317,9 @@ void compare_walk(struct comparer *comparer, struct truth *truth, struct stack_m
         told.rbp += 16;
     struct comparison c = walk(comparer, truth, mirror, &told);
     c.step = step;
+    struct walk_registers registers = registers_of(&told);
+    check_cached(comparer, &c, &registers, c.memory, lie && comparer->break_kind == BREAK_FAST);
+    check_remembered(comparer, &c, &registers, c.memory);
     if (lie && c.count > 0)
         lie_about_frames(comparer, &c);
     comparer->compared++;

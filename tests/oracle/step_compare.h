@@ -12,6 +12,9 @@
  * was there. That is found out by walking again from the innermost call instruction, with the
  * registers and the frames of that moment: if that walk was right then and is not right now, memory
  * has been replaced. Both exceptions are counted and listed apart.
+ *
+ * The faster walks, with a cache of rules and with a memory of the last walk, have to give the same
+ * as the plain one, whatever that is.
  */
 #ifndef STEP_COMPARE_H
 #define STEP_COMPARE_H
@@ -19,7 +22,18 @@
 #include "step_memory.h"
 #include "step_report.h"
 
-enum break_kind { BREAK_NOTHING, BREAK_PC, BREAK_RBP, BREAK_SHORT, BREAK_LONG, BREAK_SLOT };
+#include "runtime/stack.h"
+
+enum break_kind {
+    BREAK_NOTHING,
+    BREAK_PC,
+    BREAK_RBP,
+    BREAK_SHORT,
+    BREAK_LONG,
+    BREAK_SLOT,
+    BREAK_SKIP,
+    BREAK_FAST
+};
 
 struct held_walk {
     bool active;
@@ -35,6 +49,10 @@ struct comparer {
     const struct step_modules *modules;
     struct walk_frame *frames; /* room for a walk */
     struct walk_frame *spare_frames;
+    struct walk_cache cache;
+    struct thread_stack stack;
+    struct walk_frame *last_stack; /* its frames, as they were after the walk before */
+    uint32_t last_stack_count;
     struct findings findings;
     struct held_walk held;
     uint64_t compared;

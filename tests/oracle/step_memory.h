@@ -32,7 +32,7 @@ struct stack_mirror {
     uint64_t elsewhere_start, elsewhere_end;
 };
 
-/* A mirror of the main stack of a process whose stack pointer is at its first value, rsp. */
+/* A mirror of a stack that ends at top. */
 void mirror_begin(struct stack_mirror *mirror, pid_t pid, uint64_t top);
 void mirror_end(struct stack_mirror *mirror);
 

@@ -205,6 +205,7 @@ int modules_refresh(struct step_modules *modules, pid_t pid, struct ct_error *er
         return ct_fail_errno(err, errno, "%s: cannot be opened", path);
     modules->loaded.count = 0;
     modules->loaded_files.count = 0;
+    modules->generation++;
     char *line = NULL;
     size_t room = 0;
     while (getline(&line, &room, maps) > 0) {
@@ -241,6 +242,7 @@ void modules_free(struct step_modules *modules)
 struct walk_modules modules_table(const struct step_modules *modules)
 {
     return (struct walk_modules){.count = (uint32_t)modules->loaded.count,
+                                 .generation = modules->generation,
                                  .items = modules->loaded.items};
 }
 

@@ -28,11 +28,11 @@ struct step_modules {
     VEC(struct module_file *) files;
     VEC(struct walk_module) loaded;         /* sorted by address */
     VEC(struct module_file *) loaded_files; /* in the same order */
-    const char *cache_folder;               /* where maps are kept between runs, or NULL */
+    uint32_t generation;
+    const char *cache_folder; /* where maps are kept between runs, or NULL */
 };
 
-/* Reads the process's mappings again. Files that no map can be made of are named once, on stderr.
- */
+/* Reads the process's mappings again. A file that no map can be made of is named on stderr. */
 int modules_refresh(struct step_modules *modules, pid_t pid, struct ct_error *err);
 void modules_free(struct step_modules *modules);
 
@@ -44,8 +44,7 @@ uint64_t modules_find(const struct step_modules *modules, pid_t pid, const char 
 /* Whether [start, start + size) touches a loaded module. */
 bool modules_overlap(const struct step_modules *modules, uint64_t start, uint64_t size);
 
-/* Where a pc lies, for people. The function is the one that holds `pc`, or `pc - 1` for a return.
- */
+/* Where a pc lies, for people. A return address belongs to the function of the byte before it. */
 struct module_place {
     const char *module;   /* "?" outside all modules */
     uint64_t offset;      /* virtual address in the module's file */

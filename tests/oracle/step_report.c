@@ -110,8 +110,9 @@ bool findings_add(struct findings *findings, enum finding_kind kind, const struc
 {
     uint64_t pc = last_good(c).pc;
     size_t at = pc % RECENT_FINDINGS;
-    struct finding *known = &findings->items.items[findings->recent[at].item];
-    if (findings->recent[at].pc == pc && known->kind == kind && known->end == c->end) {
+    size_t item = findings->recent[at].item;
+    struct finding *known = item < findings->items.count ? &findings->items.items[item] : NULL;
+    if (known && findings->recent[at].pc == pc && known->kind == kind && known->end == c->end) {
         known->count++;
         findings->totals[kind]++;
         return false;
@@ -167,6 +168,7 @@ void report_findings(FILE *out, const struct findings *findings, enum finding_ki
     static const char *const titles[FOUND_KINDS] = {
         [FOUND_WRONG] = "wrong walks, by the frame where they left the truth",
         [FOUND_INCOMPLETE] = "incomplete walks, by the frame where they ended",
+        [FOUND_FAST] = "faster walks that differ from the plain one, by their innermost frame",
         [FOUND_AHEAD] = "walks that named the frames about to be jumped to",
         [FOUND_REPLACED] = "walks through frames that the program had overwritten",
     };

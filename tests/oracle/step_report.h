@@ -14,8 +14,8 @@ enum finding_kind {
     FOUND_WRONG,
     FOUND_INCOMPLETE,
     FOUND_AHEAD,    /* the walk named the frames that the code was about to jump to */
-    FOUND_REPLACED, /* the program has overwritten a return address; the walk followed the new one
-                     */
+    FOUND_FAST,     /* a faster walk gave something else than the plain one */
+    FOUND_REPLACED, /* the program has overwritten what frames on the way had saved */
     FOUND_KINDS
 };
 
@@ -49,6 +49,7 @@ struct comparison {
     const struct step_modules *modules;
     const struct user_regs_struct *regs;
     const struct truth *truth;
+    struct walk_memory memory; /* as the walk got it */
     const struct walk_frame *frames;
     uint32_t count;      /* of frames */
     uint32_t good_count; /* of those, the ones that are right */

@@ -22,8 +22,9 @@ struct thread {
 static bool at_limit(const struct run *run)
 {
     return (run->options.step_limit && run->steps >= run->options.step_limit) ||
-           (run->options.max_wrong &&
-            run->comparer.findings.totals[FOUND_WRONG] >= run->options.max_wrong);
+           (run->options.max_wrong && run->comparer.findings.totals[FOUND_WRONG] +
+                                              run->comparer.findings.totals[FOUND_FAST] >=
+                                          run->options.max_wrong);
 }
 
 /* Whether a system call with these arguments can change which code lies where. */

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STEP_OPTIONS = PTRACE_O_EXITKILL | PTRACE_O_TRACEEXEC };
+enum { STEP_OPTIONS = PTRACE_O_EXITKILL | PTRACE_O_TRACEEXEC, LONGEST_WAIT_SECONDS = 10 };
 
 static void pin_to(int cpu)
 {
@@ -92,8 +92,12 @@ int tracee_launch(struct tracee *tracee, const struct launch *launch, struct ct_
         return ct_fail_errno(err, errno, "no pipe");
     pin_to(launch->cpu);
     pid_t pid = fork();
-    if (pid < 0)
-        return ct_fail_errno(err, errno, "no process");
+    if (pid < 0) {
+        int why = errno;
+        close(go[0]);
+        close(go[1]);
+        return ct_fail_errno(err, why, "no process");
+    }
     if (pid == 0)
         become(launch, go[0]);
     close(go[0]);
@@ -159,13 +163,14 @@ static void step_children_too(struct tracee *tracee)
 enum stop_kind tracee_run(struct tracee *tracee, uint64_t cpu_ns)
 {
     uint64_t until_ns = tracee_cpu_ns(tracee) + cpu_ns;
+    time_t give_up = time(NULL) + LONGEST_WAIT_SECONDS;
     if (!go_on(tracee))
         return STOP_GONE;
     bool asked = false;
     for (;;) {
         siginfo_t info = {0};
         uint64_t now_ns = tracee_cpu_ns(tracee);
-        if (!asked && now_ns >= until_ns) {
+        if (!asked && (now_ns >= until_ns || time(NULL) > give_up)) {
             ptrace(PTRACE_INTERRUPT, tracee->pid, NULL, NULL);
             asked = true;
         }

@@ -36,13 +36,19 @@ struct launch {
 /* Starts a program, without address randomisation, and stops it at its first instruction. */
 int tracee_launch(struct tracee *tracee, const struct launch *launch, struct ct_error *err);
 
-/* Executes one instruction, or enters the handler of the signal that is to be delivered. */
-enum stop_kind tracee_step(struct tracee *tracee, bool was_int3_or_syscall);
+/*
+ * Executes one instruction, or enters the handler of the signal that is to be delivered. An
+ * instruction that may itself cause SIGTRAP (int3, or a system call that sends it) has to be named.
+ */
+enum stop_kind tracee_step(struct tracee *tracee, bool may_be_own_trap);
 
 /* Waits for a child that vfork has just made, given its stopped parent. */
 int tracee_take_child(const struct tracee *parent, struct tracee *child, struct ct_error *err);
 
-/* Lets the program run freely until it has used cpu_ns more of processor time. */
+/*
+ * Lets the program run freely until it has used cpu_ns more of processor time (or until ten seconds
+ * have passed: it may be waiting for something).
+ */
 enum stop_kind tracee_run(struct tracee *tracee, uint64_t cpu_ns);
 
 /* Lets the program run freely until it is about to execute the instruction at address. */

@@ -22,6 +22,7 @@ void truth_begin(struct truth *truth, uint64_t start, uint64_t end)
     truth->entries.count = 0;
     truth->segments.count = 0;
     truth->initial_rsp = UINT64_MAX;
+    truth->is_lost = false;
     vec_push(&truth->segments, main_stack);
 }
 
@@ -112,8 +113,7 @@ static void end_signal(struct truth *truth)
     }
 }
 
-/* vfork pops its return address, keeps it in a register over the system call, and pushes it back.
- */
+/* vfork pops its return address, keeps it in a register meanwhile, and pushes it back. */
 static void follow_popped(struct truth *truth, pid_t pid, const struct insn *insn,
                           const struct user_regs_struct *before,
                           const struct user_regs_struct *after)

@@ -327,6 +327,22 @@ static void each_way_to_stop_is_told_apart(void **state)
     expect(WALK_NO_MAP, 1, (uint64_t[]){CODE(0x001)});
 }
 
+static void a_saved_register_below_the_memory_is_not_read(void **state)
+{
+    (void)state;
+    add_row(0x000, direct(RULE_RSP, 8, 0, 0), 0);
+    add_row(0x100, direct(RULE_RBP, 16, 31, 0), 0); /* rbp saved 248 bytes below the CFA */
+    add_outermost();
+    registers.value[X86_RIP] = CODE(0x001);
+    registers.value[X86_RBP] = AT(40);
+    stack[0] = CODE(0x110);
+    stack[41] = CODE(0xf01);
+    expect(WALK_COMPLETE, 3, (uint64_t[]){CODE(0x001), CODE(0x110), CODE(0xf01)});
+    registers.value[X86_RBP] = AT(10); /* now it would be 19 words below the stack */
+    stack[11] = CODE(0xf01);
+    expect(WALK_MEMORY, 2, (uint64_t[]){CODE(0x001), CODE(0x110)});
+}
+
 static void a_full_array_is_said(void **state)
 {
     (void)state;
@@ -419,6 +435,7 @@ int main(void)
         cmocka_unit_test_setup(a_signal_frame_gives_back_every_register, setup),
         cmocka_unit_test_setup(a_return_address_can_be_in_a_register, setup),
         cmocka_unit_test_setup(each_way_to_stop_is_told_apart, setup),
+        cmocka_unit_test_setup(a_saved_register_below_the_memory_is_not_read, setup),
         cmocka_unit_test_setup(a_full_array_is_said, setup),
         cmocka_unit_test_setup(frames_made_by_decoding_are_marked, setup),
         cmocka_unit_test_setup(the_cache_forgets_with_another_set_of_modules, setup),
