@@ -12,6 +12,7 @@ static const struct command {
     int (*run)(int argc, char **argv);
     const char *about;
 } commands[] = {
+    {"record", cmd_record, "run a program and write where its time goes"},
     {"map", cmd_map, "what is known of a program or library: functions and unwind rows"},
     {"info", cmd_info, "what a profile holds, and how good it is"},
 };

@@ -146,7 +146,10 @@ int map_for_file(struct map_cache *cache, const char *elf_path, struct map *out,
         status = build_in_cache(cache, elf_path, entry, out, err);
     else if (was_cached)
         *was_cached = true;
-    free(entry);
+    if (status == CT_OK && cache->folder)
+        out->entry_path = entry;
+    else
+        free(entry);
     elf_close(&file);
     return status;
 }

@@ -93,6 +93,7 @@ void map_close(struct map *map)
 {
     file_unmap(&map->file);
     free(map->owned);
+    free(map->entry_path);
     *map = (struct map){0};
 }
 

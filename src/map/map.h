@@ -12,7 +12,8 @@
 
 struct map {
     struct mapped_file file;
-    void *owned; /* or the bytes are on the heap, and freed with the map */
+    void *owned;      /* or the bytes are on the heap, and freed with the map */
+    char *entry_path; /* the file, if it is an entry of the cache */
     const struct map_header *header;
     struct map_tables tables;
     const struct map_function *functions;

@@ -1,0 +1,24 @@
+/*
+ * Recording: starts a program with the runtime in it, serves what the runtime asks for, and makes
+ * one profile of what it measured.
+ */
+#ifndef RECORD_RECORD_H
+#define RECORD_RECORD_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct record_options {
+    const char *output;
+    uint64_t rate_hz;
+    bool follow;
+    bool verify;
+    char **command; /* the program and its arguments; ends with NULL */
+};
+
+/* Runs the program to its end. `exit_status` is what the shell would have seen. */
+int record_run(const struct record_options *options, int *exit_status, struct ct_error *err);
+
+#endif

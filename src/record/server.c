@@ -1,0 +1,261 @@
+#include "record/server.h"
+
+#include "runtime/channel_format.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+static const uint64_t ARENA_MOST = UINT64_C(4) << 30; /* address space only */
+static const uint64_t ARENA_STEP = UINT64_C(1) << 20;
+
+static void random_name(char *text)
+{
+    uint8_t bytes[CHANNEL_NAME_BYTES / 2];
+    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+        memset(bytes, 0, sizeof bytes);
+    for (unsigned i = 0; i < sizeof bytes; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static int make_folder(struct server *s, struct ct_error *err)
+{
+    static const char *const places[] = {"/dev/shm", NULL, "/tmp"};
+    for (unsigned i = 0; i < 3; i++) {
+        const char *place = places[i] ? places[i] : getenv("TMPDIR");
+        if (!place)
+            continue;
+        s->folder = must_format("%s/calltrail-XXXXXX", place);
+        if (mkdtemp(s->folder))
+            return CT_OK;
+        free(s->folder);
+        s->folder = NULL;
+    }
+    return ct_fail_errno(err, errno, "no folder for what is measured (tried /dev/shm and /tmp)");
+}
+
+int server_open(struct server *s, uint64_t period_ns, uint64_t flags, struct ct_error *err)
+{
+    *s = (struct server){.listener = -1, .period_ns = period_ns, .flags = flags};
+    CT_TRY(make_folder(s, err));
+    random_name(s->address);
+    s->address[CHANNEL_NAME_BYTES] = ',';
+    random_name(s->address + CHANNEL_NAME_BYTES + 1);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path + 1, s->address, CHANNEL_NAME_BYTES);
+    socklen_t size = offsetof(struct sockaddr_un, sun_path) + 1 + CHANNEL_NAME_BYTES;
+    s->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (s->listener < 0 || bind(s->listener, (struct sockaddr *)&address, size) != 0 ||
+        listen(s->listener, 1024) != 0) {
+        int status = ct_fail_errno(err, errno, "no socket for the recorded processes");
+        server_close(s);
+        return status;
+    }
+    map_cache_open(&s->cache);
+    return CT_OK;
+}
+
+void server_close(struct server *s)
+{
+    for (size_t i = 0; i < s->arenas.count; i++) {
+        struct server_arena *a = &s->arenas.items[i];
+        munmap(a->header, ARENA_MOST);
+        close(a->fd);
+        unlink(a->path);
+        free(a->path);
+        free(a->program);
+    }
+    vec_free(&s->arenas);
+    if (s->listener >= 0)
+        close(s->listener);
+    if (s->folder)
+        rmdir(s->folder);
+    free(s->folder);
+    map_cache_close(&s->cache);
+}
+
+/* Blocks are allocated, not only promised: the process must never meet SIGBUS. */
+static bool allocate(struct server_arena *a, uint64_t bytes)
+{
+    if (bytes > ARENA_MOST || posix_fallocate(a->fd, 0, (off_t)bytes) != 0)
+        return false;
+    a->allocated = bytes;
+    a->header->allocated = bytes;
+    return true;
+}
+
+void server_grow_arenas(struct server *s)
+{
+    for (size_t i = 0; i < s->arenas.count; i++) {
+        struct server_arena *a = &s->arenas.items[i];
+        uint64_t used = a->header->used;
+        if (used + ARENA_STEP / 2 > a->allocated && used <= a->allocated)
+            allocate(a, a->allocated +
+                            (a->allocated / 2 > ARENA_STEP ? a->allocated / 2 : ARENA_STEP));
+    }
+}
+
+/* What runs in a process, as /proc has it now. */
+static char *program_of(uint64_t pid)
+{
+    char link[64], path[4096];
+    snprintf(link, sizeof link, "/proc/%lu/exe", (unsigned long)pid);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    path[length > 0 ? length : 0] = '\0';
+    return must_strdup(path);
+}
+
+static int make_arena(struct server *s, const struct channel_message *m, uint64_t pid)
+{
+    struct server_arena a = {.pid = m->pid, .parent_pid = m->parent_pid};
+    a.path = must_format("%s/%zu.arena", s->folder, s->arenas.count);
+    a.fd = open(a.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (a.fd < 0)
+        goto failed;
+    if (posix_fallocate(a.fd, 0, (off_t)ARENA_STEP) != 0)
+        goto failed;
+    a.header = mmap(NULL, ARENA_MOST, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, a.fd, 0);
+    if (a.header == MAP_FAILED)
+        goto failed;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    *a.header =
+        (struct arena_header){.magic = ARENA_MAGIC,
+                              .version = ARENA_VERSION,
+                              .header_bytes = sizeof *a.header,
+                              .allocated = ARENA_STEP,
+                              .used = (sizeof *a.header + 63) & ~(uint64_t)63,
+                              .pid = (uint32_t)m->pid,
+                              .parent_pid = (uint32_t)m->parent_pid,
+                              .start_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec,
+                              .period_ns = s->period_ns};
+    a.allocated = ARENA_STEP;
+    a.program = program_of(pid);
+    vec_push(&s->arenas, a);
+    return a.fd;
+failed:
+    if (a.fd >= 0) {
+        close(a.fd);
+        unlink(a.path);
+    }
+    free(a.path);
+    return -1;
+}
+
+/* A descriptor of the map of the file that came along; -1 when there is none. */
+static int make_map(struct server *s, int file, bool *close_it)
+{
+    char path[64];
+    struct map map;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    if (map_for_file(&s->cache, path, &map, NULL, NULL) != CT_OK)
+        return -1;
+    int fd = -1;
+    if (map.entry_path)
+        fd = open(map.entry_path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        fd = memfd_create("map", MFD_CLOEXEC);
+        if (fd >= 0 &&
+            write(fd, map.header, map.header->file_size) != (ssize_t)map.header->file_size) {
+            close(fd);
+            fd = -1;
+        }
+    }
+    map_close(&map);
+    *close_it = true;
+    return fd;
+}
+
+union descriptor_room {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+static bool receive(int fd, struct channel_message *m, int *descriptor)
+{
+    union descriptor_room room;
+    struct iovec part = {m, sizeof *m};
+    struct msghdr h = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    *descriptor = -1;
+    if (poll(&wait, 1, 1000) <= 0)
+        return false;
+    ssize_t size = recvmsg(fd, &h, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (size > 0 && h.msg_controllen >= CMSG_LEN(sizeof(int)) &&
+        room.header.cmsg_type == SCM_RIGHTS)
+        memcpy(descriptor, CMSG_DATA(&room.header), sizeof *descriptor);
+    return size == sizeof *m;
+}
+
+static void reply(int fd, struct channel_message *m, int descriptor)
+{
+    union descriptor_room room = {0};
+    struct iovec part = {m, sizeof *m};
+    struct msghdr h = {.msg_iov = &part, .msg_iovlen = 1};
+    if (descriptor >= 0) {
+        h.msg_control = &room;
+        h.msg_controllen = sizeof room;
+        room.header.cmsg_level = SOL_SOCKET;
+        room.header.cmsg_type = SCM_RIGHTS;
+        room.header.cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(&room.header), &descriptor, sizeof descriptor);
+    }
+    sendmsg(fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* The kernel's word for who is asking: the pid in this process's own namespace. */
+static uint64_t peer_pid(int fd)
+{
+    struct ucred who = {0};
+    socklen_t size = sizeof who;
+    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size);
+    return (uint64_t)who.pid;
+}
+
+static void answer_one(struct server *s, int fd)
+{
+    static struct channel_message m;
+    int came, sent = -1;
+    bool close_it = false;
+    if (!receive(fd, &m, &came) ||
+        memcmp(m.secret, s->address + CHANNEL_NAME_BYTES + 1, sizeof m.secret) != 0) {
+        if (came >= 0)
+            close(came);
+        return;
+    }
+    uint32_t kind = CHANNEL_REFUSED;
+    if (m.kind == CHANNEL_HELLO && ((s->flags & CHANNEL_FOLLOW) || !s->arenas.count)) {
+        sent = make_arena(s, &m, peer_pid(fd));
+        kind = CHANNEL_WELCOME;
+    } else if (m.kind == CHANNEL_MAP && came >= 0) {
+        sent = make_map(s, came, &close_it);
+        kind = CHANNEL_MAP_IS;
+    }
+    m.kind = sent >= 0 ? kind : CHANNEL_REFUSED;
+    m.arena_bytes = ARENA_MOST;
+    m.period_ns = s->period_ns;
+    m.flags = s->flags;
+    reply(fd, &m, sent);
+    if (close_it && sent >= 0)
+        close(sent);
+    if (came >= 0)
+        close(came);
+}
+
+void server_answer(struct server *s)
+{
+    int fd;
+    // cppcheck-suppress nullPointer
+    while ((fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+        answer_one(s, fd);
+        close(fd);
+    }
+}

@@ -1,0 +1,41 @@
+/*
+ * What the supervisor does for the processes that it records: gives each an arena and the maps that
+ * it asks for, and keeps the arenas growing ahead of use.
+ */
+#ifndef RECORD_SERVER_H
+#define RECORD_SERVER_H
+
+#include "base/error.h"
+#include "base/vec.h"
+#include "map/cache.h"
+#include "runtime/arena_format.h"
+
+struct server_arena {
+    char *path;
+    char *program; /* what the process runs; "" when that could not be seen */
+    int fd;
+    struct arena_header *header; /* mapped as far as it may ever grow */
+    uint64_t pid, parent_pid;
+    uint64_t allocated;
+};
+
+struct server {
+    char *folder; /* private; holds the arenas */
+    int listener;
+    char address[80]; /* the value of the environment variable */
+    uint64_t period_ns;
+    uint64_t flags;
+    struct map_cache cache;
+    VEC(struct server_arena) arenas; /* in the order in which processes came */
+};
+
+int server_open(struct server *server, uint64_t period_ns, uint64_t flags, struct ct_error *err);
+void server_close(struct server *server);
+
+/* Answers whoever is waiting, and goes on. To be called when the listener is readable. */
+void server_answer(struct server *server);
+
+/* Allocates more of each arena that needs it. To be called every few milliseconds. */
+void server_grow_arenas(struct server *server);
+
+#endif

@@ -1,0 +1,13 @@
+/* The program that is to be recorded: where it is, and whether it can be. */
+#ifndef RECORD_TARGET_H
+#define RECORD_TARGET_H
+
+#include "base/error.h"
+
+/*
+ * Finds the program as a shell would and checks that the runtime can get into it. `path` is to be
+ * freed. A script is fine: its interpreter is what is recorded, and is checked instead.
+ */
+int target_find(const char *name, char **path, struct ct_error *err);
+
+#endif

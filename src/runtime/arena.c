@@ -1,0 +1,38 @@
+#include "runtime/process.h"
+
+enum { UNIT = 8 };
+
+/*
+ * Memory is handed out by adding to one counter. Past the end nothing is given, and the counter may
+ * run on: the supervisor sees how much would have been needed.
+ */
+void *arena_take(size_t bytes)
+{
+    struct arena_header *arena = guest->arena;
+    if (!arena)
+        return NULL;
+    uint64_t size = (bytes + UNIT - 1) & ~(uint64_t)(UNIT - 1);
+    uint64_t at = arena->used;
+    do {
+        if (at + size > arena->allocated)
+            return NULL;
+    } while (!__atomic_compare_exchange_n((uint64_t *)&arena->used, &at, at + size, false,
+                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return (char *)arena + at;
+}
+
+uint32_t arena_place(const void *memory)
+{
+    return (uint32_t)(((const char *)memory - (const char *)guest->arena) / UNIT);
+}
+
+void *arena_at(uint32_t place)
+{
+    return (char *)guest->arena + (uint64_t)place * UNIT;
+}
+
+void arena_count_loss(enum arena_loss why)
+{
+    if (guest->arena)
+        __atomic_fetch_add((uint64_t *)&guest->arena->lost[why], 1, __ATOMIC_RELAXED);
+}

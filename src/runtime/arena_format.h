@@ -1,0 +1,123 @@
+/*
+ * The arena: what one process measured, in a file that it shares with the supervisor. Whatever has
+ * been written is safe from the process's death; nothing is ever flushed.
+ *
+ * The file begins with the header. Behind it, memory is handed out from the front by a counter that
+ * never goes back; all references are offsets from the start of the file, in units of 8 bytes (a
+ * "place"), 0 meaning none. The supervisor allocates the file's blocks ahead of use and says in
+ * `allocated` how far the process may write.
+ *
+ * Records are complete before they are linked, so a reader sees whole ones only. A reader trusts
+ * nothing: every place is checked against the size of the file.
+ */
+#ifndef ARENA_FORMAT_H
+#define ARENA_FORMAT_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#define ARENA_MAGIC   UINT64_C(0x0a616e6572616c6c) /* "llarena\n" */
+#define ARENA_VERSION 1
+
+enum { ARENA_NAME_BYTES = 16, ARENA_ENDS = 16, ARENA_CHUNK_NODES = 256, ARENA_HISTOGRAM = 64 };
+
+/* Why samples were not taken. */
+enum arena_loss {
+    LOST_NO_ROOM,     /* the arena was full */
+    LOST_NO_THREAD,   /* the signal came to a thread that is not known */
+    LOST_BUSY,        /* the signal came while the thread was in calltrail's own code */
+    LOST_SMALL_STACK, /* sampling was masked: the program's handler has too little room */
+    ARENA_LOSSES = 8
+};
+
+struct arena_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t header_bytes;
+    _Atomic uint64_t allocated; /* bytes that may be written; grows; written by the supervisor */
+    _Atomic uint64_t used; /* bytes handed out; may pass `allocated`, then nothing was written */
+    uint32_t pid;
+    uint32_t parent_pid;
+    uint64_t start_ns;             /* CLOCK_MONOTONIC */
+    uint64_t period_ns;            /* of user CPU time between two samples */
+    uint32_t source;               /* enum sample_source */
+    uint32_t ended;                /* the process has said goodbye: 1 by exit, 2 by exec */
+    _Atomic uint32_t first_thread; /* places of lists, newest first */
+    _Atomic uint32_t first_module;
+    _Atomic uint64_t lost[ARENA_LOSSES];
+    uint64_t end_ns;
+};
+
+enum sample_source { SOURCE_NONE, SOURCE_PERF, SOURCE_TIMER };
+
+/* A module as long as it is loaded; loading it again makes a new record. */
+struct arena_module {
+    uint32_t next;
+    uint32_t id; /* counts from 1; keys of frames refer to it */
+    uint64_t start, end;
+    uint64_t base; /* load address of the map's offset 0 */
+    uint32_t kind; /* enum arena_module_kind */
+    uint32_t has_map;
+    uint32_t path_bytes; /* the path follows */
+    uint32_t unused;
+};
+
+enum arena_module_kind { MODULE_FILE, MODULE_VDSO };
+
+struct arena_thread {
+    uint32_t next;
+    uint32_t tid;
+    char name[ARENA_NAME_BYTES];
+    uint64_t start_ns;
+    uint64_t end_ns;              /* 0: it was still there */
+    uint32_t root;                /* place of its first node */
+    _Atomic uint32_t first_chunk; /* of nodes, newest first */
+    _Atomic uint64_t samples;
+    uint64_t ends[ARENA_ENDS]; /* samples by how the walk ended, enum walk_end */
+    uint64_t frames_walked;    /* those that were new; all others were only looked at */
+    uint64_t frames_total;
+    uint64_t verify_checked, verify_differ;
+    uint64_t handler_ticks;                      /* of the time stamp counter */
+    uint32_t handler_histogram[ARENA_HISTOGRAM]; /* by the logarithm: see histogram_bucket */
+};
+
+/*
+ * The key of a frame: the module's id (24 bits), flags (8 bits), offset in the module (32 bits). A
+ * frame outside every module has module 0 and, in place of the offset, a reason.
+ */
+enum key_flags { KEY_IS_PC = 1, KEY_GUESSED = 2, KEY_GAP = 4, KEY_ROOT = 8 };
+
+#define KEY_MAKE(module, flags, offset)                                                            \
+    ((uint64_t)(module) << 40 | (uint64_t)(flags) << 32 | (uint32_t)(offset))
+#define KEY_MODULE(key) ((uint32_t)((key) >> 40))
+#define KEY_FLAGS(key)  ((uint32_t)((key) >> 32) & 255u)
+#define KEY_OFFSET(key) ((uint32_t)(key))
+
+struct arena_node {
+    uint64_t key;
+    uint32_t parent; /* place; 0 for the root */
+    uint32_t unused;
+    uint64_t count; /* samples whose innermost frame this is */
+};
+
+/* Nodes of one thread. `count` is raised after a node is complete. */
+struct arena_chunk {
+    uint32_t next;
+    _Atomic uint32_t count;
+    struct arena_node nodes[ARENA_CHUNK_NODES];
+};
+
+static_assert(sizeof(struct arena_node) == 24, "layout");
+static_assert(sizeof(struct arena_chunk) % 8 == 0, "layout");
+
+/* Four buckets for each power of two. */
+static inline unsigned histogram_bucket(uint64_t ticks)
+{
+    if (ticks < 4)
+        return (unsigned)ticks;
+    unsigned log = 63u - (unsigned)__builtin_clzll(ticks);
+    unsigned bucket = (log - 1) * 4 + (unsigned)(ticks >> (log - 2) & 3);
+    return bucket < ARENA_HISTOGRAM ? bucket : ARENA_HISTOGRAM - 1;
+}
+
+#endif

@@ -1,0 +1,157 @@
+#include "runtime/channel_format.h"
+#include "runtime/process.h"
+
+#include "runtime/arch/x86_64/syscall.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+
+static char socket_name[CHANNEL_NAME_BYTES], secret[CHANNEL_NAME_BYTES];
+static bool has_address;
+
+/* One at a time: the structure is too large for a small stack. */
+static struct channel_message message;
+static _Atomic uint32_t message_lock;
+
+bool channel_set_address(const char *value)
+{
+    if (strlen(value) != 2 * CHANNEL_NAME_BYTES + 1 || value[CHANNEL_NAME_BYTES] != ',')
+        return false;
+    memcpy(socket_name, value, CHANNEL_NAME_BYTES);
+    memcpy(secret, value + CHANNEL_NAME_BYTES + 1, CHANNEL_NAME_BYTES);
+    return has_address = true;
+}
+
+static int connect_channel(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path + 1, socket_name, CHANNEL_NAME_BYTES);
+    long size = (long)(offsetof(struct sockaddr_un, sun_path) + 1 + CHANNEL_NAME_BYTES);
+    long fd = raw_syscall3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && raw_syscall3(SYS_connect, fd, (long)&address, size) < 0) {
+        raw_syscall3(SYS_close, fd, 0, 0);
+        return -1;
+    }
+    return (int)fd;
+}
+
+union descriptor_room {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+static bool send_message(int fd, int descriptor)
+{
+    union descriptor_room room;
+    struct iovec part = {&message, sizeof message};
+    struct msghdr h = {.msg_iov = &part, .msg_iovlen = 1};
+    memcpy(message.secret, secret, sizeof secret);
+    if (descriptor >= 0) {
+        memset(&room, 0, sizeof room);
+        h.msg_control = &room;
+        h.msg_controllen = sizeof room;
+        room.header.cmsg_level = SOL_SOCKET;
+        room.header.cmsg_type = SCM_RIGHTS;
+        room.header.cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(&room.header), &descriptor, sizeof descriptor);
+    }
+    return raw_syscall3(SYS_sendmsg, fd, (long)&h, MSG_NOSIGNAL) == sizeof message;
+}
+
+/* Waits for the answer; returns the descriptor that came along, or -1. */
+static int receive_message(int fd)
+{
+    union descriptor_room room;
+    struct iovec part = {&message, sizeof message};
+    struct msghdr h = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    message.kind = 0;
+    if (raw_syscall3(SYS_poll, (long)&wait, 1, CHANNEL_TIMEOUT_MS) <= 0 ||
+        raw_syscall3(SYS_recvmsg, fd, (long)&h, MSG_CMSG_CLOEXEC) != sizeof message ||
+        h.msg_controllen < CMSG_LEN(sizeof(int)) || room.header.cmsg_type != SCM_RIGHTS)
+        return -1;
+    int descriptor;
+    memcpy(&descriptor, CMSG_DATA(&room.header), sizeof descriptor);
+    return descriptor;
+}
+
+/* Sends the message and gives back the descriptor of the answer, if it is of that kind. */
+static int ask(int descriptor, uint32_t expected)
+{
+    int fd = has_address ? connect_channel() : -1;
+    int answer = -1;
+    if (fd >= 0 && send_message(fd, descriptor))
+        answer = receive_message(fd);
+    if (fd >= 0)
+        raw_syscall3(SYS_close, fd, 0, 0);
+    if (answer >= 0 && message.kind != expected) {
+        raw_syscall3(SYS_close, answer, 0, 0);
+        answer = -1;
+    }
+    return answer;
+}
+
+static void lock_message(void)
+{
+    while (__atomic_exchange_n((uint32_t *)&message_lock, 1, __ATOMIC_ACQUIRE))
+        raw_syscall3(SYS_sched_yield, 0, 0, 0);
+    memset(&message, 0, sizeof message);
+}
+
+static void unlock_message(void)
+{
+    __atomic_store_n((uint32_t *)&message_lock, 0, __ATOMIC_RELEASE);
+}
+
+/* Maps all of a file; NULL when that cannot be done. */
+static void *map_descriptor(int fd, uint64_t bytes, int protection)
+{
+    void *memory = raw_mmap(bytes, protection, MAP_SHARED, fd);
+    raw_syscall3(SYS_close, fd, 0, 0);
+    return memory;
+}
+
+bool channel_attach(void)
+{
+    lock_message();
+    message.kind = CHANNEL_HELLO;
+    message.pid = (uint64_t)raw_syscall3(SYS_getpid, 0, 0, 0);
+    message.parent_pid = (uint64_t)raw_syscall3(SYS_getppid, 0, 0, 0);
+    int fd = ask(-1, CHANNEL_WELCOME);
+    struct arena_header *arena = NULL;
+    if (fd >= 0)
+        arena = map_descriptor(fd, message.arena_bytes, PROT_READ | PROT_WRITE);
+    if (arena) {
+        guest->arena_bytes = message.arena_bytes;
+        guest->flags = message.flags;
+        guest->arena = arena;
+    }
+    unlock_message();
+    return arena != NULL;
+}
+
+const void *channel_ask_map(int file, const char *path, size_t *bytes)
+{
+    lock_message();
+    message.kind = CHANNEL_MAP;
+    size_t length = strnlen(path, sizeof message.text - 1);
+    memcpy(message.text, path, length);
+    message.text_bytes = (uint32_t)length;
+    int fd = ask(file, CHANNEL_MAP_IS);
+    unlock_message();
+    struct stat status;
+    if (fd < 0)
+        return NULL;
+    if (raw_syscall3(SYS_fstat, fd, (long)&status, 0) < 0) {
+        raw_syscall3(SYS_close, fd, 0, 0);
+        return NULL;
+    }
+    *bytes = (size_t)status.st_size;
+    return map_descriptor(fd, (uint64_t)status.st_size, PROT_READ);
+}

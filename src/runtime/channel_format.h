@@ -1,0 +1,40 @@
+/*
+ * What the runtime and the supervisor say to each other.
+ *
+ * The supervisor listens on an abstract Unix socket with a random name; the name and a secret are
+ * in the environment of the processes that it starts. A process connects when it has something to
+ * ask, and closes at once: it keeps no descriptor that the program could see, close, or inherit,
+ * and a chroot does not matter. Each message is this structure, with at most one descriptor.
+ */
+#ifndef CHANNEL_FORMAT_H
+#define CHANNEL_FORMAT_H
+
+#include <stdint.h>
+
+/* In the environment: the socket's name, a comma, the secret; both are 32 hexadecimal digits. */
+#define CHANNEL_VARIABLE "CALLTRAIL_CHANNEL"
+
+enum { CHANNEL_NAME_BYTES = 32, CHANNEL_TEXT_BYTES = 4096, CHANNEL_TIMEOUT_MS = 20000 };
+
+enum channel_kind {
+    CHANNEL_HELLO = 1, /* a process asks for its arena */
+    CHANNEL_WELCOME,   /* settings; the descriptor is the arena */
+    CHANNEL_MAP,       /* asks for the map of the file whose descriptor comes along */
+    CHANNEL_MAP_IS,    /* the map's descriptor */
+    CHANNEL_REFUSED,   /* not to be recorded, or there is no map */
+};
+
+enum channel_flags { CHANNEL_FOLLOW = 1, CHANNEL_VERIFY = 2 };
+
+struct channel_message {
+    uint32_t kind;
+    uint32_t text_bytes;
+    char secret[CHANNEL_NAME_BYTES];
+    uint64_t pid, parent_pid;
+    uint64_t arena_bytes; /* of the mapping to make; more than is allocated yet */
+    uint64_t period_ns;
+    uint64_t flags;
+    char text[CHANNEL_TEXT_BYTES]; /* a path */
+};
+
+#endif

@@ -1,0 +1,268 @@
+/*
+ * The modules of the process: taken from the dynamic linker's own list, at its own hook.
+ *
+ * The linker calls r_debug's r_brk, an empty function, whenever it has changed the list; debuggers
+ * put a breakpoint there, and this puts a jump. Interposing dlopen instead would make calltrail its
+ * caller, and a plugin's $ORIGIN and RUNPATH would be looked up in the wrong place (pitfall 21).
+ *
+ * Handlers read a set that never changes. A new set is made in the other of two buffers; it is only
+ * written over when no handler can be using it any more.
+ */
+#include "runtime/process.h"
+
+#include "runtime/arch/x86_64/syscall.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+enum { MOST_MODULES = 2048, PAGE = 4096 };
+
+struct known_module {
+    struct walk_module walk;
+    struct map_tables tables;
+    const void *map;
+    size_t map_bytes;
+    uint32_t id;
+};
+
+struct module_set {
+    struct walk_modules set;
+    struct walk_module items[MOST_MODULES];
+    struct map_tables tables[MOST_MODULES];
+    uint32_t ids[MOST_MODULES];
+};
+
+static struct known_module known[MOST_MODULES]; /* sorted by start */
+static uint32_t known_count;
+static struct module_set sets[2];
+static unsigned current;
+static uint32_t generation;
+static const struct arena_header *known_in; /* whose ids the known modules have */
+
+uint32_t modules_id(const struct walk_modules *set, uint32_t index)
+{
+    return ((const struct module_set *)set)->ids[index];
+}
+
+/* The tables inside a map file; the supervisor has checked the contents, this checks the frame. */
+static bool find_tables(const void *map, size_t bytes, struct map_tables *t)
+{
+    const struct map_header *h = map;
+    const char *b = map;
+    if (bytes < sizeof *h || h->magic != MAP_MAGIC || h->version != MAP_VERSION ||
+        h->file_size != bytes)
+        return false;
+    static const uint8_t sizes[] = {[MAP_INDEX] = 4,
+                                    [MAP_ROWS] = sizeof(struct map_row),
+                                    [MAP_SAVES] = 2,
+                                    [MAP_SPECIALS] = sizeof(struct map_special)};
+    for (unsigned i = 0; i < sizeof sizes; i++)
+        if (h->sections[i].offset > bytes ||
+            h->sections[i].count > (bytes - h->sections[i].offset) / sizes[i])
+            return false;
+    const struct map_section *s = h->sections;
+    if (!s[MAP_INDEX].count || s[MAP_SAVES].count != s[MAP_ROWS].count)
+        return false;
+    *t = (struct map_tables){.index = (const void *)(b + s[MAP_INDEX].offset),
+                             .rows = (const void *)(b + s[MAP_ROWS].offset),
+                             .saves = (const void *)(b + s[MAP_SAVES].offset),
+                             .specials = (const void *)(b + s[MAP_SPECIALS].offset),
+                             .bucket_count = (uint32_t)s[MAP_INDEX].count - 1,
+                             .row_count = (uint32_t)s[MAP_ROWS].count,
+                             .special_count = (uint32_t)s[MAP_SPECIALS].count};
+    return true;
+}
+
+/* Where the segments of a loaded module lie, from its program headers. */
+static bool find_range(const ElfW(Phdr) * headers, unsigned count, uint64_t bias, uint64_t *start,
+                       uint64_t *end)
+{
+    *start = UINT64_MAX;
+    *end = 0;
+    for (unsigned i = 0; i < count; i++) {
+        if (headers[i].p_type != PT_LOAD)
+            continue;
+        uint64_t low = bias + headers[i].p_vaddr, high = low + headers[i].p_memsz;
+        *start = low < *start ? low : *start;
+        *end = high > *end ? high : *end;
+    }
+    *start &= ~(uint64_t)(PAGE - 1);
+    return *start < *end;
+}
+
+static struct known_module *find_known(uint64_t start, uint64_t end)
+{
+    for (uint32_t i = 0; i < known_count; i++)
+        if (known[i].walk.start == start && known[i].walk.end == end)
+            return &known[i];
+    return NULL;
+}
+
+/* Writes a module into the arena, which gives it its id. */
+static void record_module(struct known_module *m, const char *path, uint32_t kind)
+{
+    size_t length = strlen(path);
+    struct arena_module *r = arena_take(sizeof *r + length + 1);
+    m->id = ++guest->next_module_id;
+    if (!r)
+        return;
+    *r = (struct arena_module){.next = guest->arena->first_module,
+                               .id = m->id,
+                               .start = m->walk.start,
+                               .end = m->walk.end,
+                               .base = m->walk.base,
+                               .kind = kind,
+                               .has_map = m->map != NULL,
+                               .path_bytes = (uint32_t)length};
+    memcpy(r + 1, path, length);
+    guest->arena->first_module = arena_place(r);
+}
+
+static void add_module(struct known_module *out, uint64_t start, uint64_t end, int file,
+                       const char *path, uint32_t kind)
+{
+    *out = (struct known_module){.walk = {.start = start, .end = end, .base = start}};
+    if (file >= 0) {
+        out->map = channel_ask_map(file, path, &out->map_bytes);
+        raw_syscall3(SYS_close, file, 0, 0);
+    }
+    if (out->map && !find_tables(out->map, out->map_bytes, &out->tables)) {
+        raw_syscall3(SYS_munmap, (long)out->map, (long)out->map_bytes, 0);
+        out->map = NULL;
+    }
+    record_module(out, path, kind);
+}
+
+/* The vdso has no file: its image is copied into one. */
+static int vdso_file(uint64_t start, uint64_t end)
+{
+    long fd = raw_syscall3(SYS_memfd_create, (long)"vdso", MFD_CLOEXEC, 0);
+    if (fd >= 0)
+        raw_syscall3(SYS_write, fd, (long)start, (long)(end - start));
+    return (int)fd;
+}
+
+static struct known_module fresh[MOST_MODULES];
+
+static uint32_t take(uint32_t n, uint64_t start, uint64_t end, const char *path, uint32_t kind)
+{
+    if (n == MOST_MODULES)
+        return n;
+    const struct known_module *old = find_known(start, end);
+    if (old) {
+        fresh[n] = *old;
+        if (known_in != guest->arena) /* a child's arena does not know what its parent had loaded */
+            record_module(&fresh[n], path, kind);
+    } else {
+        int file = kind == MODULE_VDSO ? vdso_file(start, end)
+                                       : (int)raw_syscall4(SYS_openat, AT_FDCWD, (long)path,
+                                                           O_RDONLY | O_CLOEXEC, 0);
+        add_module(&fresh[n], start, end, file, path, kind);
+    }
+    return n + 1;
+}
+
+static void forget_unloaded(uint32_t count)
+{
+    for (uint32_t i = 0; i < known_count; i++) {
+        bool stays = false;
+        for (uint32_t k = 0; k < count && !stays; k++)
+            stays = fresh[k].walk.start == known[i].walk.start && fresh[k].map == known[i].map;
+        if (!stays && known[i].map)
+            raw_syscall3(SYS_munmap, (long)known[i].map, (long)known[i].map_bytes, 0);
+    }
+}
+
+static void sort_fresh(uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        struct known_module m = fresh[i];
+        uint32_t k = i;
+        for (; k && fresh[k - 1].walk.start > m.walk.start; k--)
+            fresh[k] = fresh[k - 1];
+        fresh[k] = m;
+    }
+}
+
+static void publish(uint32_t count)
+{
+    struct module_set *next = &sets[current ^= 1];
+    generation++;
+    for (uint32_t i = 0; i < count; i++) {
+        next->items[i] = fresh[i].walk;
+        next->tables[i] = fresh[i].tables;
+        next->items[i].tables = fresh[i].map ? &next->tables[i] : NULL;
+        next->ids[i] = fresh[i].id;
+    }
+    next->set =
+        (struct walk_modules){.count = count, .generation = generation, .items = next->items};
+    guest->modules = &next->set;
+}
+
+void modules_refresh(void)
+{
+    if (!guest->arena)
+        return;
+    uint32_t n = 0;
+    uint64_t start, end;
+    for (const struct link_map *l = _r_debug.r_map; l; l = l->l_next) {
+        const char *path = l->l_name;
+        const ElfW(Phdr) * headers;
+        unsigned count;
+        if (l == _r_debug.r_map) { /* the program itself: the list has no name for it */
+            headers = (const void *)getauxval(AT_PHDR);
+            count = (unsigned)getauxval(AT_PHNUM);
+            path = "/proc/self/exe";
+        } else {
+            const ElfW(Ehdr) *h = (const void *)l->l_addr;
+            if (!h || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)
+                continue;
+            headers = (const void *)(l->l_addr + h->e_phoff);
+            count = h->e_phnum;
+        }
+        if (!find_range(headers, count, l->l_addr, &start, &end))
+            continue;
+        bool is_vdso = l->l_addr == getauxval(AT_SYSINFO_EHDR);
+        if (is_vdso) /* the kernel maps whole pages of the image */
+            end = (end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+        n = take(n, start, end, is_vdso ? "[vdso]" : path, is_vdso ? MODULE_VDSO : MODULE_FILE);
+    }
+    sort_fresh(n);
+    publish(n);
+    /* The set before this one and the maps that are about to go may still be in use. */
+    threads_wait_for_handlers();
+    forget_unloaded(n);
+    memcpy(known, fresh, n * sizeof *known);
+    known_count = n;
+    known_in = guest->arena;
+}
+
+static void on_change(void)
+{
+    if (guest && guest->arena && _r_debug.r_state == RT_CONSISTENT)
+        modules_refresh();
+}
+
+void modules_watch(void)
+{
+    /* An empty function: ret, and padding up to the next 16 bytes. */
+    uint8_t *at = (uint8_t *)_r_debug.r_brk;
+    static const uint8_t jump[] = {0xff, 0x25, 0, 0, 0, 0}; /* jmp *0(%rip); the address follows */
+    void (*target)(void) = on_change;
+    uint64_t page = (uint64_t)at & ~(uint64_t)(PAGE - 1);
+    if (!at || (uint64_t)at % 16 != 0 || at[0] != 0xc3)
+        return;
+    for (unsigned i = 1; i + 1 < 8; i++)
+        if (at[i] == 0x55 || at[i] == 0x48) /* code of another function */
+            return;
+    if (raw_syscall3(SYS_mprotect, (long)page, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
+        return;
+    memcpy(at + sizeof jump, &target, sizeof target);
+    memcpy(at, jump, sizeof jump);
+    raw_syscall3(SYS_mprotect, (long)page, PAGE, PROT_READ | PROT_EXEC);
+}

@@ -1,0 +1,80 @@
+/*
+ * What the runtime knows of the process that it is a guest in, and the parts that work on it.
+ *
+ * `guest` lies in a page that is wiped in the child of a fork, however the fork was made: a child
+ * finds nothing there, and leaves its parent's arena alone until it has one of its own.
+ */
+#ifndef RUNTIME_PROCESS_H
+#define RUNTIME_PROCESS_H
+
+#include "runtime/arena_format.h"
+#include "runtime/walk.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct guest {
+    struct arena_header *arena; /* NULL: not recording */
+    uint64_t arena_bytes;       /* of the mapping */
+    uint64_t flags;             /* enum channel_flags */
+    uint32_t next_module_id;
+    _Atomic(const struct walk_modules *) modules;
+    _Atomic uint32_t thread_list_lock;
+    struct thread *threads;
+};
+
+extern struct guest *guest; /* never NULL once the runtime has started */
+
+/* --- the arena (arena.c) ------------------------------------------------------------------- */
+
+/* Zeroed memory from the arena; NULL when there is none. Safe in a signal handler. */
+void *arena_take(size_t bytes);
+uint32_t arena_place(const void *memory);
+void *arena_at(uint32_t place);
+void arena_count_loss(enum arena_loss why);
+
+/* --- the channel (channel.c) --------------------------------------------------------------- */
+
+/* Remembers where the supervisor is, from the value of the environment variable. */
+bool channel_set_address(const char *value);
+
+/* Says hello and maps the arena. False: not to be recorded, or nobody is there. */
+bool channel_attach(void);
+
+/* The map of a file that is open here: its bytes, mapped read-only, or NULL. */
+const void *channel_ask_map(int file, const char *path, size_t *bytes);
+
+/* --- modules (modules.c) ------------------------------------------------------------------- */
+
+/* Makes the set of modules new from what the dynamic linker has loaded. */
+void modules_refresh(void);
+
+/* Has the dynamic linker call modules_refresh whenever it has loaded or unloaded something. */
+void modules_watch(void);
+
+/* The arena's id of a module of the current set. */
+uint32_t modules_id(const struct walk_modules *set, uint32_t index);
+
+/* --- threads (threads.c) ------------------------------------------------------------------- */
+
+void threads_prepare(void);        /* once, before the others */
+void threads_forget(void);         /* in a child that was forked */
+struct thread *thread_begin(void); /* the calling thread is known and sampled from now on */
+void thread_end(void);
+void threads_wait_for_handlers(void); /* no handler that began before this is still running */
+
+/* --- programs that are started (exec.c) ----------------------------------------------------- */
+
+/* The variables to put back, as they stood in the environment. */
+void exec_prepare(const char *preload_variable, const char *channel_variable);
+
+/* --- sampling (sample.c) ------------------------------------------------------------------- */
+
+enum { SAMPLE_SIGNAL = SIGSTKFLT };
+
+void sample_install(void);
+bool sample_start(struct thread *thread); /* the calling thread's event */
+void sample_stop(struct thread *thread);
+
+#endif

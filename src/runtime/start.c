@@ -1,0 +1,100 @@
+/*
+ * The beginning: before every constructor of the program and its libraries (-z initfirst), and
+ * again in each child that is forked.
+ */
+#include "runtime/channel_format.h"
+#include "runtime/process.h"
+
+#include "runtime/arch/x86_64/syscall.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+static struct guest nobody; /* before the start, and where there is no memory */
+struct guest *guest = &nobody;
+
+static bool make_wiped_page(void)
+{
+    void *page = raw_mmap(4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    if (!page || raw_syscall3(SYS_madvise, (long)page, 4096, MADV_WIPEONFORK) < 0)
+        return false;
+    guest = page;
+    return true;
+}
+
+static void begin(void)
+{
+    if (!channel_attach())
+        return;
+    modules_refresh();
+    thread_begin();
+}
+
+static void in_child(void)
+{
+    threads_forget();
+    begin(); /* the page is empty now: this is another process */
+}
+
+/* Takes a variable out of the environment: the program sees what it would see without us. */
+static char *take_variable(char **environment, const char *name)
+{
+    size_t length = strlen(name);
+    for (char **at = environment; *at; at++) {
+        if (strncmp(*at, name, length) != 0 || (*at)[length] != '=')
+            continue;
+        char *variable = *at;
+        for (char **move = at; *move; move++)
+            move[0] = move[1];
+        return variable;
+    }
+    return NULL;
+}
+
+/*
+ * Our library is the first in LD_PRELOAD. What the user had there stays, in its place; the variable
+ * as it is to be put back for children ends where the user's part begins.
+ */
+static char *take_preload(char **environment)
+{
+    for (char **at = environment; *at; at++) {
+        if (strncmp(*at, "LD_PRELOAD=", 11) != 0)
+            continue;
+        char *variable = *at, *rest = strchr(variable, ':');
+        if (!rest) {
+            for (char **move = at; *move; move++)
+                move[0] = move[1];
+            return variable;
+        }
+        /* "LD_PRELOAD=ours:theirs": ours keeps its text, theirs needs a name in front. */
+        static char ours[4096];
+        size_t length = (size_t)(rest - variable);
+        if (length >= sizeof ours)
+            return NULL;
+        memcpy(ours, variable, length);
+        *at = rest + 1 - 11; /* the library's path is longer than the name of the variable */
+        memcpy(*at, "LD_PRELOAD=", 11);
+        return ours;
+    }
+    return NULL;
+}
+
+static __attribute__((constructor)) void start(int argc, char **argv, char **environment)
+{
+    (void)argc;
+    (void)argv;
+    char *address = take_variable(environment, CHANNEL_VARIABLE);
+    if (!address)
+        return;
+    char *preload = take_preload(environment);
+    exec_prepare(preload, preload ? address : NULL);
+    if (!channel_set_address(strchr(address, '=') + 1) || !make_wiped_page())
+        return;
+    threads_prepare();
+    sample_install();
+    modules_watch();
+    pthread_atfork(NULL, NULL, in_child);
+    begin();
+}

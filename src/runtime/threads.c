@@ -1,0 +1,200 @@
+/*
+ * Threads are known from their first instruction in the program's code to the end of their
+ * clean-up. A structure is taken in the creating thread, so that the new one has nothing to
+ * allocate, and is used again when the thread has ended.
+ */
+#include "runtime/thread.h"
+
+#include "runtime/arch/x86_64/syscall.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+static __thread struct thread *self __attribute__((tls_model("initial-exec")));
+
+static struct thread *unused; /* under the lock of the list */
+static pthread_key_t end_key;
+static int (*real_pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+struct thread *thread_self(void)
+{
+    return self;
+}
+
+static void lock_list(void)
+{
+    uint32_t expected = 0;
+    while (!__atomic_compare_exchange_n((uint32_t *)&guest->thread_list_lock, &expected, 1, false,
+                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+        expected = 0;
+        raw_syscall3(SYS_sched_yield, 0, 0, 0);
+    }
+}
+
+static void unlock_list(void)
+{
+    __atomic_store_n((uint32_t *)&guest->thread_list_lock, 0, __ATOMIC_RELEASE);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t = {0};
+    raw_syscall3(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&t, 0);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static struct thread *take_structure(void)
+{
+    lock_list();
+    struct thread *t = unused;
+    if (t)
+        unused = t->next;
+    unlock_list();
+    if (t) {
+        uint32_t *nodes = t->nodes;
+        struct thread_stack stack = {.room = t->stack.room,
+                                     .past = t->stack.past,
+                                     .frames = t->stack.frames,
+                                     .fresh = t->stack.fresh};
+        memset(t, 0, sizeof *t);
+        t->nodes = nodes;
+        t->stack = stack;
+        return t;
+    }
+    const size_t room = THREAD_MOST_FRAMES;
+    size_t bytes =
+        sizeof *t + room * (sizeof *t->stack.past + 2 * sizeof *t->stack.frames + sizeof *t->nodes);
+    t = raw_mmap(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+    if (!t)
+        return NULL;
+    t->stack.room = room;
+    t->stack.past = (void *)(t + 1);
+    t->stack.frames = (void *)(t->stack.past + room);
+    t->stack.fresh = t->stack.frames + room;
+    t->nodes = (void *)(t->stack.fresh + room);
+    return t;
+}
+
+static void keep_structure(struct thread *t)
+{
+    lock_list();
+    t->next = unused;
+    unused = t;
+    unlock_list();
+}
+
+/* The calling thread becomes the one that `t` describes. */
+static bool adopt(struct thread *t)
+{
+    t->tid = (uint32_t)raw_syscall3(SYS_gettid, 0, 0, 0);
+    t->first_sp = (uint64_t)__builtin_frame_address(0);
+    t->event_fd = t->timer = -1;
+    t->of = guest;
+    t->record = arena_take(sizeof *t->record);
+    if (!t->record || !tree_begin(&t->tree, t->record)) {
+        arena_count_loss(LOST_NO_ROOM);
+        return false;
+    }
+    t->record->tid = t->tid;
+    t->record->start_ns = now_ns();
+    raw_syscall3(SYS_prctl, 16 /* PR_GET_NAME */, (long)t->record->name, 0);
+    lock_list();
+    t->next = guest->threads;
+    guest->threads = t;
+    t->record->next = guest->arena->first_thread;
+    guest->arena->first_thread = arena_place(t->record);
+    unlock_list();
+    self = t;
+    return sample_start(t);
+}
+
+struct thread *thread_begin(void)
+{
+    if (self && self->of == guest && self->record)
+        return self;
+    struct thread *t = guest->arena ? take_structure() : NULL;
+    if (!t || !adopt(t))
+        return NULL;
+    pthread_setspecific(end_key, t);
+    return t;
+}
+
+void thread_end(void)
+{
+    struct thread *t = self;
+    if (!t || t->of != guest || !guest->arena)
+        return;
+    sample_stop(t);
+    self = NULL;
+    raw_syscall3(SYS_prctl, 16 /* PR_GET_NAME */, (long)t->record->name, 0);
+    t->record->end_ns = now_ns();
+    lock_list();
+    for (struct thread **at = &guest->threads; *at; at = &(*at)->next) {
+        if (*at == t) {
+            *at = t->next;
+            break;
+        }
+    }
+    unlock_list();
+    keep_structure(t);
+}
+
+void threads_wait_for_handlers(void)
+{
+    lock_list();
+    for (struct thread *t = guest->threads; t; t = t->next)
+        while (t != self && t->busy)
+            raw_syscall3(SYS_sched_yield, 0, 0, 0);
+    unlock_list();
+}
+
+static void at_thread_end(void *argument)
+{
+    (void)argument;
+    thread_end();
+}
+
+/* Ends in a jump to the program's function, so that no frame of ours stays on the stack. */
+static void *begin_thread(void *argument)
+{
+    struct thread *t = argument;
+    void *(*start)(void *) = t->start;
+    void *start_argument = t->argument;
+    if (guest->arena && adopt(t))
+        pthread_setspecific(end_key, t);
+    return start(start_argument);
+}
+
+__attribute__((visibility("default"))) int pthread_create(pthread_t *made,
+                                                          const pthread_attr_t *attributes,
+                                                          void *(*start)(void *), void *argument)
+{
+    if (!real_pthread_create)
+        real_pthread_create = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *),
+                                       void *))dlsym(RTLD_NEXT, "pthread_create");
+    struct thread *t = guest && guest->arena ? take_structure() : NULL;
+    if (!t)
+        return real_pthread_create(made, attributes, start, argument);
+    t->start = start;
+    t->argument = argument;
+    int status = real_pthread_create(made, attributes, begin_thread, t);
+    if (status)
+        keep_structure(t);
+    return status;
+}
+
+void threads_forget(void)
+{
+    self = NULL; /* what they point to is the parent's */
+    unused = NULL;
+}
+
+void threads_prepare(void)
+{
+    pthread_key_create(&end_key, at_thread_end);
+}

@@ -1,0 +1,23 @@
+/*
+ * The calling context tree of one thread, in the arena. Only its thread touches it, in its signal
+ * handler, so there is no lock; children are found by hashing (parent, key).
+ */
+#ifndef RUNTIME_TREE_H
+#define RUNTIME_TREE_H
+
+#include "runtime/process.h"
+
+struct tree {
+    struct arena_thread *thread;
+    struct arena_chunk *chunk; /* the one being filled */
+    uint32_t *slots;           /* places of nodes; in the arena too */
+    uint32_t slot_count;       /* a power of two */
+    uint32_t node_count;
+};
+
+bool tree_begin(struct tree *tree, struct arena_thread *thread);
+
+/* The child of a node; made if it is new. 0 when the arena is full. */
+uint32_t tree_child(struct tree *tree, uint32_t parent, uint64_t key);
+
+#endif
