@@ -207,8 +207,9 @@ static void print_results(const struct run *run, double seconds)
         report_findings(stdout, found, FOUND_INCOMPLETE, compared);
         report_findings(stdout, found, FOUND_AHEAD, compared);
         report_findings(stdout, found, FOUND_REPLACED, compared);
-        printf("returns to pushed addresses %" PRIu64 ", redirected returns %" PRIu64 "\n",
-               run->ret_jumps, run->redirected);
+        printf("returns to pushed addresses %" PRIu64 ", redirected returns %" PRIu64
+               ", walks that kept frames of the last one %" PRIu64 "\n",
+               run->ret_jumps, run->redirected, run->comparer.joined);
     }
     printf("steps %" PRIu64 ", compared %" PRIu64 ", wrong %" PRIu64 ", incomplete %" PRIu64
            ", oracle_trouble %" PRIu64 ", seconds %.2f\n",

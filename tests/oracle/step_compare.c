@@ -243,6 +243,7 @@ static void check_remembered(struct comparer *comparer, const struct comparison 
     if (kept != stack->kept)
         note_difference(comparer, plain, "the remembered walk says that it kept other frames",
                         stack->kept, stack->end, kept);
+    comparer->joined += stack->kept > 0;
     comparer->last_stack_count = stack->count;
     for (uint32_t i = kept; i < stack->count; i++)
         comparer->last_stack[i] = stack->frames[i];

@@ -53,6 +53,7 @@ struct comparer {
     struct thread_stack stack;
     struct walk_frame *last_stack; /* its frames, as they were after the walk before */
     uint32_t last_stack_count;
+    uint64_t joined; /* remembered walks that kept frames of the last one */
     struct findings findings;
     struct held_walk held;
     uint64_t compared;

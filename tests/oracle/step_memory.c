@@ -6,7 +6,7 @@
 #include <sys/uio.h>
 
 enum {
-    RED_ZONE_BYTES = 128,
+    BELOW_BYTES = 1024, /* the red zone, and what a remembered walk wants to be sure of */
     NEAR_BYTES = 64 * 1024,
     ELSEWHERE_BYTES = 64 * 1024,
     FULL_EVERY_STEPS = 1000,
@@ -85,10 +85,10 @@ static bool find_memory(struct walk_memory *memory, uint64_t address)
     return fetch_elsewhere(mirror, address, memory);
 }
 
-/* The page below the stack pointer need not exist yet: then there is nothing in the red zone. */
+/* The page below the stack pointer need not exist yet: then there is nothing in it. */
 static uint64_t readable_start(const struct stack_mirror *mirror, uint64_t rsp)
 {
-    uint64_t low = (rsp - RED_ZONE_BYTES) & ~UINT64_C(7);
+    uint64_t low = (rsp - BELOW_BYTES) & ~UINT64_C(7);
     uint64_t word;
     if ((low ^ rsp) >> 12 == 0 || read_word(mirror->pid, low, &word))
         return low;

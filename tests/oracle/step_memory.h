@@ -1,7 +1,7 @@
 /*
  * The traced process's memory, as the walker is allowed to see it.
  *
- * Its stack is mirrored in a buffer of ours: the 64 KB from the stack pointer upwards are read
+ * Its stack is mirrored in a buffer of ours: the 64 KB around and above the stack pointer are read
  * again at every step; what lies further up was read when the stack pointer was near it, and is
  * read again every thousand steps (return addresses and saved registers of callers do not change
  * under their callees; reading megabytes at every step would make deep recursion hopeless). Memory

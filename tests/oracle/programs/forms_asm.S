@@ -1,7 +1,7 @@
 /*
  * Functions whose unwind information is right at every instruction, in forms that compilers emit
- * seldom or only hand-written code has. Each takes a callback in rdi and a value in rsi (those without a
- * callback: the value in rdi), and returns a value in rax.
+ * seldom or only hand-written code has. Each takes a callback in rdi and a value in rsi (those
+ * without a callback: the value in rdi), and returns a value in rax.
  */
         .text
 
