@@ -63,6 +63,7 @@ bench: setup-tests
 	@BUILD=$(BUILD) scripts/bench
 
 install: all
+	@meson configure $(BUILD) --prefix=$(PREFIX)
 	@meson install -C $(BUILD) --no-rebuild
 
 clean:

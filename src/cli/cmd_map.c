@@ -130,6 +130,15 @@ static void print_rows(const struct map *map, struct json *json)
         json_close(json, ']');
 }
 
+static void print_parent(const struct map *map, const struct map_function *parent)
+{
+    const char *name = map_string(map, parent->name);
+    if (*name)
+        printf("  (part of %s)", name);
+    else
+        printf("  (part of %" PRIx64 ")", map->header->base + parent->start);
+}
+
 static void print_function_text(const struct map *map, const struct map_function *f)
 {
     const char *name = map_string(map, f->name);
@@ -137,7 +146,7 @@ static void print_function_text(const struct map *map, const struct map_function
     for (uint32_t k = 0; k < f->alias_count && f->alias_first + k < map->alias_count; k++)
         printf(", %s", map_string(map, map->aliases[f->alias_first + k]));
     if ((f->flags & FUNCTION_FRAGMENT) && f->parent < map->function_count)
-        printf("  (part of %s)", map_string(map, map->functions[f->parent].name));
+        print_parent(map, &map->functions[f->parent]);
     if (!(f->flags & FUNCTION_HAS_CFI))
         fputs("  (no unwind information)", stdout);
     putchar('\n');
@@ -284,7 +293,7 @@ int cmd_map(int argc, char **argv)
             fputs(usage, stdout);
             return finish_output();
         default:
-            return usage_error("map", "unknown option '%s'", argv[optind - 1]);
+            return option_error("map", argv);
         }
     }
     if (argc - optind != 1)

@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char usage[] =
     "usage: calltrail record [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
@@ -13,15 +14,30 @@ static const char usage[] =
     "\n"
     "  -F, --frequency HZ  samples for each second of user CPU time (999)\n"
     "  -o, --output FILE   the profile (calltrail.ctp)\n"
+    "  -e, --event EVENT   what to sample: cpu, the user CPU time (the only one so far)\n"
+    "      --delay S       begin to sample after so many seconds\n"
+    "      --duration S    sample for so many seconds\n"
     "      --no-follow     leave out the processes that it starts\n"
-    "      --verify        walk every stack twice, in two ways, and compare\n";
+    "      --verify        walk every stack twice, in two ways, and compare\n"
+    "\n"
+    "The exit status is the program's. SIGUSR2 to calltrail writes what there is so far.\n";
 
 enum { MOST_HZ = 100000 };
+
+static bool read_seconds(const char *text, double *out)
+{
+    char *end;
+    *out = strtod(text, &end);
+    return *text && !*end && *out >= 0 && *out < 1e9;
+}
 
 int cmd_record(int argc, char **argv)
 {
     static const struct option options[] = {{"frequency", required_argument, NULL, 'F'},
                                             {"output", required_argument, NULL, 'o'},
+                                            {"event", required_argument, NULL, 'e'},
+                                            {"delay", required_argument, NULL, 'd'},
+                                            {"duration", required_argument, NULL, 'D'},
                                             {"no-follow", no_argument, NULL, 'n'},
                                             {"verify", no_argument, NULL, 'v'},
                                             {"help", no_argument, NULL, 'h'},
@@ -29,7 +45,7 @@ int cmd_record(int argc, char **argv)
     struct record_options record = {.output = "calltrail.ctp", .rate_hz = 999, .follow = true};
     char *end;
     opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, "+F:o:h", options, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, "+:F:o:e:h", options, NULL)) != -1;) {
         switch (option) {
         case 'F':
             record.rate_hz = strtoul(optarg, &end, 10);
@@ -40,6 +56,17 @@ int cmd_record(int argc, char **argv)
         case 'o':
             record.output = optarg;
             break;
+        case 'e':
+            if (strcmp(optarg, "cpu") != 0)
+                return usage_error("record", "there is no event '%s'; there is: cpu", optarg);
+            break;
+        case 'd':
+        case 'D':
+            if (!read_seconds(optarg, option == 'd' ? &record.delay_s : &record.duration_s))
+                return usage_error("record", "'%s' is not a number of seconds", optarg);
+            break;
+        case ':':
+            return usage_error("record", "'%s' needs a value", argv[optind - 1]);
         case 'n':
             record.follow = false;
             break;
@@ -50,7 +77,7 @@ int cmd_record(int argc, char **argv)
             fputs(usage, stdout);
             return finish_output();
         default:
-            return usage_error("record", "unknown option '%s'", argv[optind - 1]);
+            return option_error("record", argv);
         }
     }
     if (optind == argc)
@@ -61,4 +88,29 @@ int cmd_record(int argc, char **argv)
     if (record_run(&record, &exit_status, &err) != CT_OK)
         return report_error(&err);
     return exit_status;
+}
+
+int cmd_recover(int argc, char **argv)
+{
+    static const char about[] = "usage: calltrail recover FOLDER [-o FILE]\n"
+                                "\n"
+                                "Makes the profile of a recording whose calltrail was killed. The "
+                                "folder is\n/dev/shm/calltrail-..., or below TMPDIR or /tmp.\n";
+    static const struct option options[] = {
+        {"output", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'}, {0}};
+    const char *output = "calltrail.ctp";
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, ":o:h", options, NULL)) != -1;) {
+        if (option == 'h') {
+            fputs(about, stdout);
+            return finish_output();
+        }
+        if (option != 'o')
+            return option_error("recover", argv);
+        output = optarg;
+    }
+    if (argc - optind != 1)
+        return usage_error("recover", "a FOLDER is needed");
+    struct ct_error err;
+    return record_recover(argv[optind], output, &err) == CT_OK ? 0 : report_error(&err);
 }

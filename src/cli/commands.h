@@ -6,11 +6,15 @@
 
 /* argv[0] is the command's own name. They return the exit status: 0, 1 failure, 2 usage. */
 int cmd_record(int argc, char **argv);
+int cmd_recover(int argc, char **argv);
 int cmd_map(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 
 /* "calltrail COMMAND: message" and a hint on stderr; returns 2. */
 int usage_error(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same for an option that getopt_long has just refused. */
+int option_error(const char *command, char **argv);
 
 /* "calltrail: text" on stderr; returns 1. */
 int report_error(const struct ct_error *err);

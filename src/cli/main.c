@@ -1,7 +1,9 @@
 /* calltrail: the command line. Finds the subcommand and hands over. */
 #include "cli/commands.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <getopt.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,6 +15,7 @@ static const struct command {
     const char *about;
 } commands[] = {
     {"record", cmd_record, "run a program and write where its time goes"},
+    {"recover", cmd_recover, "make the profile of a recording that was killed"},
     {"map", cmd_map, "what is known of a program or library: functions and unwind rows"},
     {"info", cmd_info, "what a profile holds, and how good it is"},
 };
@@ -38,9 +41,26 @@ int usage_error(const char *command, const char *format, ...)
     return 2;
 }
 
+/* getopt keeps a short option in optopt; a long one is the last word that it has read. */
+int option_error(const char *command, char **argv)
+{
+    if (optopt > 0 && optopt < 128 && isprint(optopt) && argv[optind - 1][1] != '-')
+        return usage_error(command, "unknown option '-%c'", optopt);
+    return usage_error(command, "unknown option '%s'", argv[optind - 1]);
+}
+
+/* One line is one line, whatever bytes a file's name has. */
+static void print_line(const char *text)
+{
+    for (const char *c = text; *c; c++)
+        putc((unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c, stderr);
+    putc('\n', stderr);
+}
+
 int report_error(const struct ct_error *err)
 {
-    fprintf(stderr, "calltrail: %s\n", err->text);
+    fputs("calltrail: ", stderr);
+    print_line(err->text);
     return 1;
 }
 

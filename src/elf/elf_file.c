@@ -202,6 +202,11 @@ int elf_open_identity(const char *path, struct elf_file *f, struct ct_error *err
 int elf_open(const char *path, struct elf_file *f, struct ct_error *err)
 {
     CT_TRY(elf_open_identity(path, f, err));
+    return elf_complete(f, err);
+}
+
+int elf_complete(struct elf_file *f, struct ct_error *err)
+{
     int status = measure_segments(f, err);
     if (status == CT_OK)
         status = collect_code(f, err);
@@ -329,6 +334,27 @@ bool elf_dynamic_value(const struct elf_file *f, int64_t tag, uint64_t *value)
         }
     }
     return false;
+}
+
+uint64_t elf_program_entry(const struct elf_file *f)
+{
+    enum { FLAG_PIE = 0x08000000 }; /* DF_1_PIE */
+    GElf_Phdr p;
+    uint64_t flags, name, strings;
+    if (f->header.e_type == ET_EXEC)
+        return f->header.e_entry;
+    for (unsigned i = 0; program_header(f, i, &p); i++)
+        if (p.p_type == PT_INTERP)
+            return f->header.e_entry;
+    if (elf_dynamic_value(f, DT_FLAGS_1, &flags) && (flags & FLAG_PIE))
+        return f->header.e_entry;
+    /* The dynamic linker is started by the kernel, and looks like a library otherwise. */
+    if (elf_dynamic_value(f, DT_SONAME, &name) && elf_dynamic_value(f, DT_STRTAB, &strings)) {
+        const uint8_t *text = elf_bytes_at(f, strings + name, 3);
+        if (text && memcmp(text, "ld-", 3) == 0)
+            return f->header.e_entry;
+    }
+    return 0;
 }
 
 const struct code_range *elf_code_at(const struct elf_file *f, uint64_t address)

@@ -40,6 +40,15 @@ struct elf_file {
 int elf_open(const char *path, struct elf_file *out, struct ct_error *err);
 void elf_close(struct elf_file *file);
 
+/* The rest of elf_open for a file that elf_open_identity has opened; on failure it is closed. */
+int elf_complete(struct elf_file *file, struct ct_error *err);
+
+/*
+ * Where the kernel or the dynamic linker starts this file as a program: 0 for a library, whose
+ * header may have an entry all the same (old linkers put the start of .text there).
+ */
+uint64_t elf_program_entry(const struct elf_file *file);
+
 /*
  * Only what names a file: checks the header and finds the build-id. Cheaper than elf_open, and good
  * for separate debug files too, which have no code; base, span and code are not filled in.

@@ -40,23 +40,30 @@ static void take_row(void *context, uint32_t pc, const struct cfi_row *row, bool
 static bool describe_plt(struct build *b, uint32_t start, uint32_t end)
 {
     const struct code_range *code = elf_code_at(&b->file, b->file.base + start);
-    if (!code || strcmp(code->section, ".plt") != 0 || end - start < 32 || start % 16 != 0 ||
-        b->file.base + start != code->start || code->bytes[0] != 0xff || code->bytes[1] != 0x35)
+    if (!code || strncmp(code->section, ".plt", 4) != 0 || end - start < 8 || start % 8 != 0 ||
+        b->file.base + start != code->start)
+        return false;
+    bool lazy = code->bytes[0] == 0xff && code->bytes[1] == 0x35 && end - start >= 32;
+    bool jumps = (code->bytes[0] == 0xff && code->bytes[1] == 0x25) ||
+                 memcmp(code->bytes, "\xf3\x0f\x1e\xfa", 4) == 0; /* endbr64 */
+    if (!lazy && !jumps)
         return false;
     struct map_special s = {
         .cfa_kind = CFA_REG, .reg = X86_RSP, .index_reg = X86_NONE, .flags = SPECIAL_GUESSED};
     for (unsigned i = 0; i < AT_COUNT; i++)
         s.place[i] = (struct map_place){.kind = PLACE_SAME, .reg = X86_NONE};
     s.place[AT_RIP] = (struct map_place){.kind = PLACE_CFA, .reg = X86_NONE, .offset = -8};
-    s.offset = 16;
+    b->header.counts.bytes_decoded += end - start;
+    s.offset = lazy ? 16 : 8;
     unwind_append(&b->table, start, unwind_special(&b->table, &s));
+    if (!lazy) /* every stub is a jump and nothing else */
+        return true;
     s.offset = 24;
     unwind_append(&b->table, start + 6, unwind_special(&b->table, &s));
     s.cfa_kind = CFA_PLT;
     s.reg = X86_NONE;
     s.offset = 11;
     unwind_append(&b->table, start + 16, unwind_special(&b->table, &s));
-    b->header.counts.bytes_decoded += end - start;
     return true;
 }
 
@@ -77,7 +84,8 @@ static void collect_entries(const struct build *b, uint32_t start, uint32_t end,
             high = middle;
     }
     for (; low < b->functions.items.count && b->functions.items.items[low].start < end; low++)
-        vec_push(&entries->list, b->functions.items.items[low].start);
+        if (!(b->functions.items.items[low].flags & (FUNCTION_FRAGMENT | FUNCTION_LABEL)))
+            vec_push(&entries->list, b->functions.items.items[low].start);
     static const int64_t tags[] = {DT_INIT, DT_FINI};
     for (unsigned i = 0; i < 2; i++) {
         uint64_t address;
@@ -87,9 +95,21 @@ static void collect_entries(const struct build *b, uint32_t start, uint32_t end,
     }
 }
 
+static void decode_gap(struct build *b, uint32_t start, uint32_t end)
+{
+    struct offsets entries = {0};
+    collect_entries(b, start, end, &entries);
+    size_t rows = b->table.rows.count;
+    b->header.counts.bytes_decoded +=
+        decode_rows(&b->table, &b->file, start, end, entries.list.items, entries.list.count);
+    b->header.counts.rows_decoded += b->table.rows.count - rows;
+    vec_free(&entries.list);
+}
+
 /*
  * Code that no FDE covers, within one code range. At the program's own entry there is nothing to
- * return to (ld.so's start code has no CFI that says so): from there to the next FDE is the end.
+ * return to, and ld.so's start code has no CFI that says so: the code from there to the first jump
+ * away is the outermost frame.
  */
 static void describe_gap(struct build *b, uint32_t start, uint32_t end)
 {
@@ -98,29 +118,32 @@ static void describe_gap(struct build *b, uint32_t start, uint32_t end)
         return;
     if (describe_plt(b, start, end))
         return;
-    uint64_t entry = b->file.header.e_entry;
-    if (entry >= b->file.base + start && entry < b->file.base + end) {
-        uint32_t at = (uint32_t)(entry - b->file.base);
-        if (at > start)
-            describe_gap(b, start, at);
-        unwind_append(&b->table, at, unwind_fixed(SPECIAL_END));
-        b->header.counts.bytes_decoded += end - at;
+    uint64_t entry = elf_program_entry(&b->file);
+    if (entry < b->file.base + start || entry >= b->file.base + end) {
+        decode_gap(b, start, end);
         return;
     }
-    struct offsets entries = {0};
-    collect_entries(b, start, end, &entries);
-    bool stripped = !(b->symbols.sources & ~(uint32_t)SYMBOLS_DYNSYM);
-    size_t rows = b->table.rows.count;
-    b->header.counts.bytes_decoded += decode_rows(&b->table, &b->file, start, end,
-                                                  entries.list.items, entries.list.count, stripped);
-    b->header.counts.rows_decoded += b->table.rows.count - rows;
-    vec_free(&entries.list);
+    uint32_t from = (uint32_t)(entry - b->file.base);
+    uint32_t to = decode_straight_line(&b->file, from, end);
+    if (from > start)
+        decode_gap(b, start, from);
+    unwind_append(&b->table, from, unwind_fixed(SPECIAL_END));
+    if (to < end)
+        decode_gap(b, to, end);
 }
 
 /* Describes [from, to), which no FDE covers and which may span several code ranges and holes. */
 static void describe_gaps(struct build *b, uint64_t from, uint64_t to)
 {
-    for (size_t i = 0; i < b->file.code.count; i++) {
+    size_t first = 0, past = b->file.code.count; /* the first range that ends behind `from` */
+    while (first < past) {
+        size_t middle = (first + past) / 2;
+        if (b->file.code.items[middle].end < from)
+            first = middle + 1;
+        else
+            past = middle;
+    }
+    for (size_t i = first; i < b->file.code.count && b->file.code.items[i].start <= to; i++) {
         const struct code_range *code = &b->file.code.items[i];
         uint64_t start = code->start > from ? code->start : from;
         uint64_t end = code->end < to ? code->end : to;
@@ -148,10 +171,9 @@ static void compile_rows(struct build *b)
         for (size_t k = i + 1; k < count && fdes[k].start < b->fde_end; k++)
             if (fdes[k].start > fdes[i].start)
                 b->fde_end = fdes[k].start;
-        if (!cfi_run(&b->cfi, &fdes[i], take_row, b)) {
-            counts->bad_fdes++;
-            /* What rows there were, are good; where they stop is not known. */
-            unwind_append(&b->table, fdes[i].start, unwind_fixed(SPECIAL_UNKNOWN));
+        uint32_t stopped;
+        if (!cfi_run(&b->cfi, &fdes[i], take_row, b, &stopped) && stopped < b->fde_end) {
+            unwind_append(&b->table, stopped, unwind_fixed(SPECIAL_UNKNOWN));
             b->table.rows_unknown++;
         }
         counts->bytes_cfi += b->fde_end - fdes[i].start;
@@ -241,10 +263,9 @@ static void fill_header(struct build *b)
     h->code_end = (uint32_t)(f->code.items[f->code.count - 1].end - f->base);
 }
 
-int map_build(const char *elf_path, FILE *out, struct ct_error *err)
+int map_build_elf(struct elf_file *file, FILE *out, struct ct_error *err)
 {
-    struct build b = {0};
-    CT_TRY(elf_open(elf_path, &b.file, err));
+    struct build b = {.file = *file};
     int status = cfi_read(&b.file, &b.cfi, err);
     if (status == CT_OK) {
         unwind_init(&b.table);
@@ -268,6 +289,14 @@ int map_build(const char *elf_path, FILE *out, struct ct_error *err)
         vec_free(&b.index);
     }
     cfi_free(&b.cfi);
-    elf_close(&b.file);
+    return status;
+}
+
+int map_build(const char *elf_path, FILE *out, struct ct_error *err)
+{
+    struct elf_file file;
+    CT_TRY(elf_open(elf_path, &file, err));
+    int status = map_build_elf(&file, out, err);
+    elf_close(&file);
     return status;
 }

@@ -4,8 +4,11 @@
 #include "elf/elf_file.h"
 #include "elf/symbols.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -61,6 +64,7 @@ struct identity {
     uint64_t device, inode, seconds, nanoseconds; /* of a file without a build-id */
     uint64_t debug_size, debug_seconds, debug_nanoseconds;
     uint64_t debug_path_hash;
+    uint64_t eh_frame_hash; /* a build-id is only what somebody wrote into the file */
 };
 
 static char *entry_name(const struct map_cache *cache, const struct elf_file *file)
@@ -85,21 +89,24 @@ static char *entry_name(const struct map_cache *cache, const struct elf_file *fi
         id.debug_path_hash = XXH3_64bits(debug, strlen(debug));
     }
     free(debug);
+    struct eh_frame frames;
+    if (elf_eh_frame(file, &frames))
+        id.eh_frame_hash = XXH3_64bits(frames.data.d_buf, frames.data.d_size);
     return must_format("%s/%s-%016lx.map", cache->folder, hex,
                        (unsigned long)XXH3_64bits(&id, sizeof id));
 }
 
 /* On the heap, not in a memfd: those count against a limit on file sizes. */
-static int build_in_memory(const char *elf_path, struct map *out, struct ct_error *err)
+static int build_in_memory(struct elf_file *file, struct map *out, struct ct_error *err)
 {
     char *bytes = NULL;
     size_t size = 0;
     FILE *stream = open_memstream(&bytes, &size);
     if (!stream)
-        return ct_fail_errno(err, errno, "%s: no memory for its map", elf_path);
-    int status = map_build(elf_path, stream, err);
+        return ct_fail_errno(err, errno, "%s: no memory for its map", file->path);
+    int status = map_build_elf(file, stream, err);
     if (fclose(stream) != 0 && status == CT_OK)
-        status = ct_fail_errno(err, errno, "%s: no memory for its map", elf_path);
+        status = ct_fail_errno(err, errno, "%s: no memory for its map", file->path);
     if (status == CT_OK)
         status = map_from_bytes(bytes, size, false, out, err);
     if (status == CT_OK)
@@ -110,16 +117,16 @@ static int build_in_memory(const char *elf_path, struct map *out, struct ct_erro
 }
 
 /* Makes the map in the cache. Only what is wrong with the module is an error. */
-static int build_in_cache(struct map_cache *cache, const char *elf_path, const char *entry,
+static int build_in_cache(struct map_cache *cache, struct elf_file *file, const char *entry,
                           struct map *out, struct ct_error *err)
 {
     struct new_file made;
     struct ct_error why;
     if (file_begin(entry, &made, &why) != CT_OK) {
         give_up(cache, why.text);
-        return build_in_memory(elf_path, out, err);
+        return build_in_memory(file, out, err);
     }
-    int status = map_build(elf_path, made.stream, err);
+    int status = map_build_elf(file, made.stream, err);
     if (status != CT_OK && !ferror(made.stream)) {
         file_abandon(&made);
         return status;
@@ -127,29 +134,75 @@ static int build_in_cache(struct map_cache *cache, const char *elf_path, const c
     if (file_commit(&made, &why) == CT_OK && map_open(entry, false, out, &why) == CT_OK)
         return CT_OK;
     give_up(cache, why.text);
-    return build_in_memory(elf_path, out, err);
+    return build_in_memory(file, out, err);
+}
+
+/* Entries that nobody has opened for long, and temporary files of writers that were killed. */
+static void remove_old_entries(const struct map_cache *cache)
+{
+    enum { DAY_S = 86400, ENTRY_DAYS = 60 };
+    DIR *folder = opendir(cache->folder);
+    time_t now = time(NULL);
+    for (struct dirent *e; folder && (e = readdir(folder));) {
+        struct stat status;
+        const char *suffix = strstr(e->d_name, ".map");
+        if (!suffix || fstatat(dirfd(folder), e->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        if (now - status.st_mtime > (suffix[4] ? 1 : ENTRY_DAYS) * DAY_S)
+            unlinkat(dirfd(folder), e->d_name, 0);
+    }
+    if (folder)
+        closedir(folder);
+}
+
+/* The time of the last use, to the day: what remove_old_entries goes by. */
+static void mark_as_used(const char *entry, const struct map *map)
+{
+    if (time(NULL) - map->file.status.st_mtime > 86400)
+        utimensat(AT_FDCWD, entry, NULL, 0);
+}
+
+static bool is_of(const struct map *map, const struct elf_file *file)
+{
+    return map->header->build_id_size == file->build_id_size &&
+           memcmp(map->header->build_id, file->build_id, file->build_id_size) == 0;
 }
 
 int map_for_file(struct map_cache *cache, const char *elf_path, struct map *out, bool *was_cached,
                  struct ct_error *err)
 {
+    struct elf_file file;
+    char *entry = NULL;
+    CT_TRY(elf_open_identity(elf_path, &file, err));
     if (was_cached)
         *was_cached = false;
-    if (!cache->folder)
-        return build_in_memory(elf_path, out, err);
-    struct elf_file file;
-    CT_TRY(elf_open_identity(elf_path, &file, err));
-    char *entry = entry_name(cache, &file);
-    int status = CT_OK;
-    /* A missing, damaged or outdated entry is simply made anew. */
-    if (map_open(entry, true, out, NULL) != CT_OK)
-        status = build_in_cache(cache, elf_path, entry, out, err);
-    else if (was_cached)
-        *was_cached = true;
-    if (status == CT_OK && cache->folder)
+    if (cache->folder) {
+        entry = entry_name(cache, &file);
+        if (map_open(entry, true, out, NULL) == CT_OK) {
+            if (is_of(out, &file)) {
+                mark_as_used(entry, out);
+                out->entry_path = entry;
+                elf_close(&file);
+                if (was_cached)
+                    *was_cached = true;
+                return CT_OK;
+            }
+            map_close(out);
+        }
+    }
+    /* A missing, damaged or outdated entry is simply made anew, from the file as it is open here.
+     */
+    int status = elf_complete(&file, err);
+    if (status == CT_OK) {
+        status = entry ? build_in_cache(cache, &file, entry, out, err)
+                       : build_in_memory(&file, out, err);
+        elf_close(&file);
+    }
+    if (status == CT_OK && cache->folder) {
         out->entry_path = entry;
-    else
-        free(entry);
-    elf_close(&file);
+        remove_old_entries(cache);
+        return CT_OK;
+    }
+    free(entry);
     return status;
 }

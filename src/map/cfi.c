@@ -20,7 +20,6 @@ struct cie {
 /* GNU's own opcodes, which dwarf.h names only in part. */
 enum {
     CFA_ADVANCE_LOC8 = 0x1d, /* DW_CFA_MIPS_advance_loc8 */
-    CFA_GNU_WINDOW_SAVE = 0x2d,
     CFA_GNU_ARGS_SIZE = 0x2e,
     CFA_GNU_NEGATIVE_OFFSET = 0x2f,
 };
@@ -192,13 +191,14 @@ int cfi_read(const struct elf_file *file, struct cfi *out, struct ct_error *err)
     if (!elf_eh_frame(file, &out->section))
         return CT_OK;
     uint64_t size = out->section.data.d_size;
+    bool by_segment = !elf_section(file, ".eh_frame", NULL);
     for (uint64_t offset = 0; offset + 4 <= size;) {
         uint32_t length;
         memcpy(&length, (const uint8_t *)out->section.data.d_buf + offset, sizeof length);
         if (length == 0) {
             /* A terminator. More may follow when objects were joined with ld -r. */
             offset += 4;
-            if (!elf_section(file, ".eh_frame", NULL))
+            if (by_segment)
                 break;
             continue;
         }
@@ -408,7 +408,7 @@ static bool run_extended(struct machine *m, struct reader *r, uint8_t op)
     case CFA_GNU_ARGS_SIZE: /* matters to landing pads only */
         read_uleb(r);
         return true;
-    default: /* CFA_GNU_WINDOW_SAVE and other machines' opcodes */
+    default: /* other machines' opcodes */
         return false;
     }
 }
@@ -443,8 +443,10 @@ static bool run_program(struct machine *m, const uint8_t *program, const uint8_t
     return true;
 }
 
-bool cfi_run(const struct cfi *cfi, const struct fde *fde, cfi_row_fn *emit, void *context)
+bool cfi_run(const struct cfi *cfi, const struct fde *fde, cfi_row_fn *emit, void *context,
+             uint32_t *stopped)
 {
+    *stopped = fde->start;
     Dwarf_CFI_Entry entry;
     Dwarf_Off next;
     if (next_entry(cfi, fde->offset, &next, &entry) != 0 || dwarf_cfi_cie_p(&entry))
@@ -465,6 +467,7 @@ bool cfi_run(const struct cfi *cfi, const struct fde *fde, cfi_row_fn *emit, voi
         good = run_program(&m, r.at, r.end);
     if (good && m.pc < m.end)
         good = advance(&m, m.end);
+    *stopped = (uint32_t)(m.pc - cfi->file->base);
     free(m.remembered);
     return good;
 }

@@ -61,9 +61,10 @@ void cfi_free(struct cfi *cfi);
 /*
  * Runs the program of an FDE and calls `row` with each row and the offset where it begins. The rows
  * come in order and stay within the FDE. Returns false when the program is damaged; the rows given
- * until then are good.
+ * until then are good, and `stopped` says where nothing is known any more.
  */
 typedef void cfi_row_fn(void *context, uint32_t pc, const struct cfi_row *row, bool signal_frame);
-bool cfi_run(const struct cfi *cfi, const struct fde *fde, cfi_row_fn *row, void *context);
+bool cfi_run(const struct cfi *cfi, const struct fde *fde, cfi_row_fn *row, void *context,
+             uint32_t *stopped);
 
 #endif

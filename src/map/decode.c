@@ -9,10 +9,10 @@ struct state {
     uint8_t base;       /* what the CFA is counted from: X86_RSP, X86_RBP or X86_NONE (not known) */
     int32_t rsp_offset; /* CFA - rsp; kept while base is X86_RSP */
     int32_t rbp_offset; /* CFA - rbp, when rbp is a frame pointer; else NO_FRAME */
-    int8_t slot[AT_COUNT]; /* register saved at CFA - 8 * slot; 0: unchanged */
+    int8_t slot[AT_COUNT]; /* register saved at CFA - 8 * slot; 0: unchanged; or CLOBBERED */
 };
 
-enum { NO_FRAME = INT32_MIN, MOST_FRAME = 1 << 28, MOST_SLOT = 120 };
+enum { NO_FRAME = INT32_MIN, MOST_FRAME = 1 << 28, MOST_SLOT = 120, CLOBBERED = -1 };
 
 /* Longer stretches without CFI are not functions of assembly but data, or stripped of CFI. */
 enum { MOST_BYTES = 1 << 22 };
@@ -22,7 +22,10 @@ struct follower {
     const uint8_t *bytes;
     uint32_t start;
     uint32_t end;
-    struct state *states; /* one for each byte of the stretch */
+    struct state *states;  /* one for each byte of the stretch */
+    uint8_t *is_entry;     /* the same: a function begins here */
+    uint32_t *connected;   /* the same: union-find over instructions that control flows between */
+    uint8_t *inconsistent; /* by the root of such a set: something in it cannot be right */
     VEC(uint32_t) todo;
 };
 
@@ -48,6 +51,23 @@ static bool join(struct state *there, const struct state *s)
         return false;
     *there = joined;
     return true;
+}
+
+static uint32_t root_of(struct follower *f, uint32_t offset)
+{
+    uint32_t i = offset - f->start;
+    while (f->connected[i] != i) {
+        f->connected[i] = f->connected[f->connected[i]];
+        i = f->connected[i];
+    }
+    return i;
+}
+
+static void connect(struct follower *f, uint32_t a, uint32_t b)
+{
+    uint32_t x = root_of(f, a), y = root_of(f, b);
+    f->connected[y] = x;
+    f->inconsistent[x] |= f->inconsistent[y];
 }
 
 /* Control reaches `offset` in this state. */
@@ -92,7 +112,7 @@ static void lose_stack(struct state *s)
 /* rsp becomes CFA - offset. */
 static void set_rsp_offset(struct state *s, int64_t offset)
 {
-    if (offset < 0 || offset > MOST_FRAME) {
+    if (offset < 8 || offset > MOST_FRAME) { /* below 8 the return address itself was popped */
         lose_stack(s);
         return;
     }
@@ -113,8 +133,13 @@ static void do_push(struct state *s, const ZydisDecodedOperand *operand)
 static void do_pop(struct state *s, const ZydisDecodedOperand *operand)
 {
     int at = operand->type == ZYDIS_OPERAND_TYPE_REGISTER ? at_of(operand->reg.value) : -1;
-    if (at >= 0 && (s->base != X86_RSP || s->slot[at] == s->rsp_offset / 8))
-        s->slot[at] = 0;
+    if (at >= 0) {
+        bool own = s->base == X86_RSP && s->slot[at] * 8 == s->rsp_offset;
+        if (own || s->base != X86_RSP)
+            s->slot[at] = 0; /* what was saved there is back */
+        else if (!s->slot[at])
+            s->slot[at] = CLOBBERED;
+    }
     if (at == AT_RBP) {
         s->rbp_offset = NO_FRAME;
         if (s->base == X86_RBP)
@@ -164,6 +189,40 @@ static void do_leave(struct state *s)
     s->slot[AT_RBP] = 0;
 }
 
+/* mov %reg, n(%rsp) or n(%rbp): a register that still has its caller's value is saved there. */
+static bool do_save(struct state *s, const ZydisDecodedInstruction *i, const ZydisDecodedOperand *o)
+{
+    if (i->mnemonic != ZYDIS_MNEMONIC_MOV || o[0].type != ZYDIS_OPERAND_TYPE_MEMORY ||
+        o[1].type != ZYDIS_OPERAND_TYPE_REGISTER || o[0].mem.index != ZYDIS_REGISTER_NONE)
+        return false;
+    int at = at_of(o[1].reg.value);
+    int64_t below;
+    if (o[0].mem.base == ZYDIS_REGISTER_RSP && s->base == X86_RSP)
+        below = s->rsp_offset - o[0].mem.disp.value;
+    else if (o[0].mem.base == ZYDIS_REGISTER_RBP && s->rbp_offset != NO_FRAME)
+        below = s->rbp_offset - o[0].mem.disp.value;
+    else
+        return false;
+    if (at >= 0 && !s->slot[at] && below >= 16 && below % 8 == 0 && below / 8 <= MOST_SLOT)
+        s->slot[at] = (int8_t)(below / 8);
+    return true;
+}
+
+/* mov n(%rsp), %reg: it may be the saved value coming back. */
+static bool is_restore(const struct state *s, const ZydisDecodedInstruction *i,
+                       const ZydisDecodedOperand *o, int at)
+{
+    if (i->mnemonic != ZYDIS_MNEMONIC_MOV || o[1].type != ZYDIS_OPERAND_TYPE_MEMORY ||
+        o[1].mem.index != ZYDIS_REGISTER_NONE || s->slot[at] <= 0)
+        return false;
+    int64_t below = o[1].mem.base == ZYDIS_REGISTER_RSP && s->base == X86_RSP
+                        ? s->rsp_offset - o[1].mem.disp.value
+                    : o[1].mem.base == ZYDIS_REGISTER_RBP && s->rbp_offset != NO_FRAME
+                        ? s->rbp_offset - o[1].mem.disp.value
+                        : 0;
+    return below == 8 * s->slot[at];
+}
+
 /* The state behind an instruction that does not transfer control. */
 static void apply(struct state *s, const ZydisDecodedInstruction *i, const ZydisDecodedOperand *o)
 {
@@ -191,15 +250,18 @@ static void apply(struct state *s, const ZydisDecodedInstruction *i, const Zydis
     default:
         break;
     }
+    if (do_save(s, i, o))
+        return;
     for (unsigned k = 0; k < i->operand_count; k++) {
         if (o[k].type != ZYDIS_OPERAND_TYPE_REGISTER ||
             !(o[k].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
             continue;
         ZydisRegister whole =
             ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, o[k].reg.value);
-        if (whole == ZYDIS_REGISTER_RSP) {
+        int at = at_of(whole);
+        if (whole == ZYDIS_REGISTER_RSP)
             do_rsp_arithmetic(s, i, o);
-        } else if (whole == ZYDIS_REGISTER_RBP) {
+        if (whole == ZYDIS_REGISTER_RBP) {
             s->rbp_offset = i->mnemonic == ZYDIS_MNEMONIC_MOV &&
                                     is_reg(&o[1], ZYDIS_REGISTER_RSP) && s->base == X86_RSP
                                 ? s->rsp_offset
@@ -207,6 +269,10 @@ static void apply(struct state *s, const ZydisDecodedInstruction *i, const Zydis
             if (s->base == X86_RBP && s->rbp_offset == NO_FRAME)
                 s->base = X86_NONE;
         }
+        if (at >= 0 && is_restore(s, i, o, at))
+            s->slot[at] = 0;
+        else if (at >= 0 && !s->slot[at])
+            s->slot[at] = CLOBBERED;
     }
 }
 
@@ -225,19 +291,29 @@ static void follow(struct follower *f, uint32_t offset)
         ZydisDecodedInstruction i;
         ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
         if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&f->decoder, f->bytes + (offset - f->start),
-                                                 f->end - offset, &i, o)))
+                                                 f->end - offset, &i, o))) {
+            f->inconsistent[root_of(f, offset)] = 1; /* this is no code */
             return;
+        }
         uint32_t next = offset + i.length;
         bool branch = i.meta.category == ZYDIS_CATEGORY_COND_BR ||
                       i.meta.category == ZYDIS_CATEGORY_UNCOND_BR;
         if (branch && o[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && o[0].imm.is_relative) {
             int64_t target = (int64_t)next + o[0].imm.value.s;
-            if (target >= f->start && target < f->end)
+            if (target >= f->start && target < f->end && !f->is_entry[target - f->start]) {
                 reach(f, (uint32_t)target, &s);
+                connect(f, offset, (uint32_t)target);
+            }
         }
-        if (never_returns(&i) || next >= f->end)
+        /* A function returns with the stack as it found it, or it was not followed rightly. */
+        if (i.mnemonic == ZYDIS_MNEMONIC_RET &&
+            (s.base != X86_RSP || s.rsp_offset != 8 || s.slot[AT_RBP] == CLOBBERED))
+            f->inconsistent[root_of(f, offset)] = 1;
+        /* What goes on into another function is a call that does not return. */
+        if (never_returns(&i) || next >= f->end || f->is_entry[next - f->start])
             return;
         apply(&s, &i, o);
+        connect(f, offset, next);
         struct state *there = &f->states[next - f->start];
         if (there->reached) {
             reach(f, next, &s);
@@ -284,7 +360,9 @@ static void append_state(struct unwind_table *table, uint32_t pc, const struct s
                                   .offset = s->base == X86_RSP ? s->rsp_offset : s->rbp_offset};
     for (unsigned at = 0; at < AT_COUNT; at++) {
         special.place[at] = (struct map_place){.kind = PLACE_SAME, .reg = X86_NONE};
-        if (s->slot[at]) {
+        if (s->slot[at] == CLOBBERED) {
+            special.place[at].kind = PLACE_LOST;
+        } else if (s->slot[at]) {
             special.place[at].kind = PLACE_CFA;
             special.place[at].offset = -8 * s->slot[at];
         }
@@ -296,11 +374,14 @@ static void append_state(struct unwind_table *table, uint32_t pc, const struct s
 /* One row for each instruction that was reached; equal neighbours join. */
 static uint32_t append_states(struct unwind_table *table, struct follower *f)
 {
+    static const struct state unknown = {.base = X86_NONE};
     uint32_t described = 0;
     for (uint32_t offset = f->start; offset < f->end;) {
         ZydisDecodedInstruction i;
         uint32_t length = 1;
         const struct state *s = &f->states[offset - f->start];
+        if (s->reached && f->inconsistent[root_of(f, offset)])
+            s = &unknown;
         if (s->reached &&
             ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
                 &f->decoder, NULL, f->bytes + (offset - f->start), f->end - offset, &i)))
@@ -313,53 +394,87 @@ static uint32_t append_states(struct unwind_table *table, struct follower *f)
     return described;
 }
 
+/*
+ * Functions that no symbol names: whatever a direct call leads to. Bytes that only look like a call
+ * rarely lead to the start of something, so code before the target must have ended.
+ */
+static void find_call_targets(struct follower *f, const struct elf_file *file)
+{
+    for (size_t k = 0; k < file->code.count; k++) {
+        const struct code_range *code = &file->code.items[k];
+        uint64_t size = code->end - code->start;
+        uint64_t base = code->start - file->base;
+        for (uint64_t i = 0; i + 5 <= size; i++) {
+            int32_t relative;
+            if (code->bytes[i] != 0xe8)
+                continue;
+            memcpy(&relative, code->bytes + i + 1, sizeof relative);
+            uint64_t target = base + i + 5 + (uint64_t)(int64_t)relative;
+            if (target < f->start || target >= f->end)
+                continue;
+            uint32_t at = (uint32_t)target - f->start;
+            uint8_t before = at ? f->bytes[at - 1] : 0x90;
+            if (target % 16 == 0 || before == 0xc3 || before == 0x90 || before == 0xcc)
+                f->is_entry[at] = 1;
+        }
+    }
+}
+
 static void follow_all(struct follower *f)
 {
+    for (uint32_t i = 0; i < f->end - f->start; i++)
+        if (f->is_entry[i])
+            reach(f, f->start + i, &entry_state);
     while (f->todo.count)
         follow(f, f->todo.items[--f->todo.count]);
 }
 
-/* Compilers align functions to 16 bytes and fill up with padding; loops begin in reached code. */
-static void follow_guesses(struct follower *f, const struct elf_file *file)
+uint32_t decode_straight_line(const struct elf_file *file, uint32_t offset, uint32_t end)
 {
-    uint32_t offset = f->start;
-    while (offset < f->end) {
-        uint32_t padding = decode_padding(file, offset, f->end);
-        bool begins = padding > 0 || offset == f->start;
-        offset += padding;
-        if (offset >= f->end)
-            return;
-        if (begins && offset % 16 == 0 && !f->states[offset - f->start].reached) {
-            reach(f, offset, &entry_state);
-            follow_all(f);
-        }
-        ZydisDecodedInstruction i;
-        bool good = ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
-            &f->decoder, NULL, f->bytes + (offset - f->start), f->end - offset, &i));
-        offset += good ? i.length : 1;
+    const struct code_range *code = elf_code_at(file, file->base + offset);
+    ZydisDecoder decoder;
+    ZydisDecodedInstruction i;
+    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    while (code && offset < end) {
+        const uint8_t *bytes = code->bytes + (file->base + offset - code->start);
+        if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, end - offset, &i)))
+            return offset;
+        offset += i.length;
+        if (never_returns(&i))
+            return offset;
     }
+    return end;
 }
 
 uint32_t decode_rows(struct unwind_table *table, const struct elf_file *file, uint32_t start,
-                     uint32_t end, const uint32_t *entries, size_t entry_count, bool guess_entries)
+                     uint32_t end, const uint32_t *entries, size_t entry_count)
 {
     const struct code_range *code = elf_code_at(file, file->base + start);
-    if (!code || end - start > MOST_BYTES) {
+    if (!code || start >= end || end - start > MOST_BYTES) {
         unwind_append(table, start, unwind_fixed(SPECIAL_NONE));
         return 0;
     }
+    uint32_t size = end - start;
     struct follower f = {.bytes = code->bytes + (file->base + start - code->start),
                          .start = start,
                          .end = end,
-                         .states = must_calloc(end - start, sizeof *f.states)};
+                         .states = must_calloc(size, sizeof *f.states),
+                         .is_entry = must_calloc(size, sizeof *f.is_entry),
+                         .connected = must_calloc(size, sizeof *f.connected),
+                         .inconsistent = must_calloc(size, sizeof *f.inconsistent)};
     ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    for (uint32_t i = 0; i < size; i++)
+        f.connected[i] = i;
     for (size_t k = 0; k < entry_count; k++)
-        reach(&f, entries[k], &entry_state);
+        if (entries[k] >= start && entries[k] < end)
+            f.is_entry[entries[k] - start] = 1;
+    find_call_targets(&f, file);
     follow_all(&f);
-    if (guess_entries)
-        follow_guesses(&f, file);
     uint32_t described = append_states(table, &f);
     vec_free(&f.todo);
     free(f.states);
+    free(f.is_entry);
+    free(f.connected);
+    free(f.inconsistent);
     return described;
 }

@@ -1,6 +1,6 @@
 /*
- * Jumps are found by their bytes, not by disassembling everything: E9 or 0F 80-8F and a rel32 that
- * leads to the start of a candidate. That a jump's unwind rule must equal the rule at its target
+ * Jumps and calls are found by their bytes, not by disassembling everything: E9, E8 or 0F 80-8F and a
+ * rel32 that leads to the start of a candidate. That a jump's unwind rule must equal the rule at its target
  * (both are in one frame) leaves nothing to chance hits, and makes this a matter of milliseconds.
  */
 #include "map/fragments.h"
@@ -36,8 +36,10 @@ static void collect(struct candidates *c, const struct map_tables *t, const stru
     VEC(uint32_t) found = {0};
     for (size_t i = 0; i < f->items.count; i++) {
         const struct map_function *fn = &f->items.items[i];
-        if (!(fn->flags & FUNCTION_HAS_SYMBOL) &&
-            !begins_like_a_function(t, map_find_row(t, fn->start)))
+        bool by_name = fn->flags & FUNCTION_FRAGMENT;
+        bool unclear = !(fn->flags & FUNCTION_HAS_SYMBOL) ||
+                       strstr(strings_get(&f->strings, fn->name), ".cold");
+        if (by_name || (unclear && !begins_like_a_function(t, map_find_row(t, fn->start))))
             vec_push(&found, (uint32_t)i);
     }
     size_t room = 16;
@@ -65,11 +67,20 @@ static struct map_function *function_with(struct functions *f, uint32_t offset)
     return fn && offset - fn->start < fn->size ? fn : NULL;
 }
 
+/* A call leads to the candidate: it is a function of its own. */
+static void take_call(struct functions *f, uint32_t index)
+{
+    f->items.items[index].flags &= ~(uint32_t)FUNCTION_FRAGMENT;
+    f->items.items[index].parent = SEVERAL_PARENTS;
+}
+
 /* A jump at `from` (the offset of its first byte) leads to the candidate `index`. */
 static void take_jump(const struct map_tables *t, struct functions *f, uint32_t from,
                       uint32_t index)
 {
     struct map_function *part = &f->items.items[index];
+    if (part->flags & FUNCTION_FRAGMENT) /* its name has said whose it is */
+        return;
     int64_t here = map_find_row(t, from), there = map_find_row(t, part->start);
     if (here < 0 || there < 0 || t->rows[here].rule != t->rows[there].rule ||
         t->saves[here] != t->saves[there])
@@ -80,7 +91,7 @@ static void take_jump(const struct map_tables *t, struct functions *f, uint32_t 
     uint32_t parent = (uint32_t)(source - f->items.items);
     if (part->parent == NO_PARENT)
         part->parent = parent;
-    else if (part->parent != parent)
+    else if (part->parent != parent && part->parent != SEVERAL_PARENTS)
         part->parent = SEVERAL_PARENTS;
 }
 
@@ -92,7 +103,7 @@ static void scan(const struct elf_file *file, const struct code_range *code,
     for (uint64_t i = 0; i + 5 <= size; i++) {
         const uint8_t *at = code->bytes + i;
         uint64_t length;
-        if (at[0] == 0xe9)
+        if (at[0] == 0xe9 || at[0] == 0xe8)
             length = 5;
         else if (at[0] == 0x0f && (at[1] & 0xf0) == 0x80 && i + 6 <= size)
             length = 6;
@@ -102,7 +113,9 @@ static void scan(const struct elf_file *file, const struct code_range *code,
         memcpy(&relative, at + length - 4, sizeof relative);
         uint32_t target = base + (uint32_t)(i + length) + (uint32_t)relative;
         uint32_t hit = c->slots[slot_of(c, f, target)];
-        if (hit)
+        if (hit && at[0] == 0xe8)
+            take_call(f, hit - 1);
+        else if (hit)
             take_jump(t, f, base + (uint32_t)i, hit - 1);
     }
 }

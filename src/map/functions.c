@@ -61,7 +61,8 @@ static void take_symbol(struct functions *f, const struct elf_file *file,
                                    .size = size,
                                    .name = name,
                                    .flags = FUNCTION_HAS_SYMBOL |
-                                            (symbol->kind == SYMBOL_IFUNC ? FUNCTION_IFUNC : 0u),
+                                            (symbol->kind == SYMBOL_IFUNC ? FUNCTION_IFUNC : 0u) |
+                                            (symbol->kind == SYMBOL_LABEL ? FUNCTION_LABEL : 0u),
                                    .parent = NO_PARENT,
                                    .alias_first = (uint32_t)f->aliases.count});
 }
@@ -160,32 +161,55 @@ static struct map_function *function_at(struct functions *f, uint32_t start)
     return low < f->items.count && f->items.items[low].start == start ? &f->items.items[low] : NULL;
 }
 
-/*
- * The symbol `name` of this scope; failing that the global one; failing that the only one (hidden
- * symbols are written as locals behind those of the last source file).
- */
-static const struct elf_symbol *find_symbol(const struct elf_symbol **sorted, size_t count,
-                                            const char *name, uint32_t scope)
+/* The first of the symbols, sorted by name and scope, that is not before (name, scope). */
+static size_t lower_bound(const struct elf_symbol **sorted, size_t count, const char *name,
+                          uint32_t scope)
 {
+    struct elf_symbol key = {.name = name, .scope = scope};
+    const struct elf_symbol *wanted = &key;
     size_t low = 0, high = count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (strcmp(sorted[middle]->name, name) < 0)
+        if (by_name(&sorted[middle], &wanted) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    const struct elf_symbol *global = NULL, *only = NULL;
-    bool several = false;
-    for (size_t i = low; i < count && strcmp(sorted[i]->name, name) == 0; i++) {
-        if (sorted[i]->scope == scope)
-            return sorted[i];
-        if (sorted[i]->scope == 0)
-            global = sorted[i];
-        several |= only && only->address != sorted[i]->address;
-        only = sorted[i];
-    }
-    return global ? global : several ? NULL : only;
+    return low;
+}
+
+/* The only symbol of that name in a scope; NULL when there is none, or more than one address. */
+static const struct elf_symbol *only_one(const struct elf_symbol **sorted, size_t count,
+                                         const char *name, uint32_t scope)
+{
+    size_t first = lower_bound(sorted, count, name, scope), i = first;
+    while (i < count && sorted[i]->scope == scope && strcmp(sorted[i]->name, name) == 0 &&
+           sorted[i]->address == sorted[first]->address)
+        i++;
+    bool several = i < count && sorted[i]->scope == scope && strcmp(sorted[i]->name, name) == 0;
+    return i == first || several ? NULL : sorted[first];
+}
+
+/*
+ * The function that a part belongs to: of the same source file, or the global one, or (hidden
+ * symbols are written as locals behind those of the last file) the only one of that name at all.
+ * Where that leaves a choice, names cannot tell, and NULL is the answer.
+ */
+static const struct elf_symbol *find_symbol(const struct elf_symbol **sorted, size_t count,
+                                            const char *name, uint32_t scope)
+{
+    size_t first = lower_bound(sorted, count, name, scope);
+    bool in_scope =
+        first < count && sorted[first]->scope == scope && strcmp(sorted[first]->name, name) == 0;
+    if (in_scope)
+        return only_one(sorted, count, name, scope);
+    const struct elf_symbol *global = only_one(sorted, count, name, 0);
+    if (global)
+        return global;
+    first = lower_bound(sorted, count, name, 0);
+    size_t last = lower_bound(sorted, count, name, UINT32_MAX);
+    bool one = first < last && sorted[first]->address == sorted[last - 1]->address;
+    return one ? sorted[first] : NULL;
 }
 
 /* gcc and clang call the part that they moved away f.cold, older ones f.cold.N. */

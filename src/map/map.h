@@ -44,7 +44,9 @@ const struct map_function *map_find_function(const struct map *map, uint64_t off
 /* The special rule that a rule stands for, spelt out; direct rules are spelt out too. */
 struct map_special map_spell_rule(const struct map_tables *tables, uint32_t row);
 
-/* Builds a map of an ELF file and writes it to an open stream. */
+/* Builds a map of an ELF file (which elf_open or elf_complete has opened) and writes it. */
+struct elf_file;
+int map_build_elf(struct elf_file *file, FILE *out, struct ct_error *err);
 int map_build(const char *elf_path, FILE *out, struct ct_error *err);
 
 #endif

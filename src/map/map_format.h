@@ -125,8 +125,8 @@ enum function_flags {
     FUNCTION_HAS_SYMBOL = 1,
     FUNCTION_HAS_CFI = 2,
     FUNCTION_FRAGMENT = 4, /* a .cold part; `parent` is the function it belongs to */
-    FUNCTION_SIGNAL_FRAME = 8,
-    FUNCTION_IFUNC = 16, /* the symbol is an indirect function: this is its resolver */
+    FUNCTION_LABEL = 8,    /* only labels without a type name it */
+    FUNCTION_IFUNC = 16,   /* the symbol is an indirect function: this is its resolver */
 };
 
 #define NO_PARENT UINT32_MAX

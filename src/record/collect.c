@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "profile/profile.h"
+#include "record/jit.h"
 #include "runtime/walk.h"
 
 #include <string.h>
@@ -20,21 +21,33 @@ struct module {
     const struct arena_module *record;
 };
 
+/* What was counted, of one process or of all. */
+struct totals {
+    uint64_t samples, complete, walked, checked, differ, lost;
+    uint64_t histogram[ARENA_HISTOGRAM]; /* of the handler's time, in ticks */
+    double utime_s, stime_s;
+};
+
+/* From 64-bit keys to indices; open addressing. */
+struct key_slot {
+    uint64_t key;
+    uint32_t index_plus_one; /* 0: free */
+};
+
+struct key_table {
+    struct key_slot *slots;
+    size_t room, count;
+};
+
 struct collector {
     const struct recording *recording;
     struct profile_writer *writer;
     VEC(struct module) modules; /* of the arena at hand */
-    struct frame_slot {
-        uint64_t key;
-        uint32_t frame_plus_one;
-    } * frames; /* of the arena at hand: key to frame of the profile */
-    size_t frame_slots, frame_count;
-    VEC(uint32_t) function_of; /* profile function by (module, function index): see function_for */
-    VEC(uint64_t) function_keys;
-    uint64_t samples, complete, walked, checked, differ, lost;
-    uint64_t ticks_histogram[ARENA_HISTOGRAM];
+    struct key_table frames;    /* of the arena at hand: key to frame of the profile */
+    struct key_table functions; /* of the arena at hand: module and start to function */
+    struct totals process, all; /* of the process at hand, and of all */
     uint32_t metric;
-    uint64_t total_nodes;
+    const struct jit_map *jit;
 };
 
 /* A view of one arena, bounded by what is allocated of it. */
@@ -94,6 +107,39 @@ static const struct module *module_by_id(const struct collector *c, uint32_t id)
     return NULL;
 }
 
+static struct key_slot *find_key(const struct key_table *t, uint64_t key)
+{
+    size_t i = hash_bytes(&key, sizeof key) >> 20 & (t->room - 1);
+    while (t->slots[i].index_plus_one && t->slots[i].key != key)
+        i = (i + 1) & (t->room - 1);
+    return &t->slots[i];
+}
+
+/* The slot of a key; free (index_plus_one is 0) when it is new, and then to be filled in. */
+static struct key_slot *slot_for(struct key_table *t, uint64_t key)
+{
+    if (t->count * 2 >= t->room) {
+        struct key_table bigger = {.room = t->room ? t->room * 2 : 1024, .count = t->count};
+        bigger.slots = must_calloc(bigger.room, sizeof *bigger.slots);
+        for (size_t i = 0; i < t->room; i++)
+            if (t->slots[i].index_plus_one)
+                *find_key(&bigger, t->slots[i].key) = t->slots[i];
+        free(t->slots);
+        *t = bigger;
+    }
+    struct key_slot *slot = find_key(t, key);
+    if (!slot->index_plus_one)
+        t->count++;
+    slot->key = key;
+    return slot;
+}
+
+static void free_table(struct key_table *t)
+{
+    free(t->slots);
+    *t = (struct key_table){0};
+}
+
 /* The profile's function for one of the map's; each is added once. */
 static uint32_t function_for(struct collector *c, const struct module *m, uint64_t offset)
 {
@@ -102,17 +148,33 @@ static uint32_t function_for(struct collector *c, const struct module *m, uint64
         f = &m->map.functions[f->parent];
     if (!f || !f->name)
         return CTP_NONE;
-    uint64_t key = (uint64_t)m->index << 32 | f->start;
-    for (size_t i = c->function_keys.count; i-- > 0;)
-        if (c->function_keys.items[i] == key)
-            return c->function_of.items[i];
-    struct ctp_function out = {.offset = f->start,
-                               .size = f->size,
-                               .name = profile_add_string(c->writer, map_string(&m->map, f->name)),
-                               .module = m->index};
-    vec_push(&c->function_keys, key);
-    vec_push(&c->function_of, profile_add_function(c->writer, &out));
-    return c->function_of.items[c->function_of.count - 1];
+    struct key_slot *slot = slot_for(&c->functions, (uint64_t)m->index << 32 | f->start);
+    if (!slot->index_plus_one) {
+        struct ctp_function out = {.offset = f->start,
+                                   .size = f->size,
+                                   .name =
+                                       profile_add_string(c->writer, map_string(&m->map, f->name)),
+                                   .module = m->index};
+        slot->index_plus_one = profile_add_function(c->writer, &out) + 1;
+    }
+    return slot->index_plus_one - 1;
+}
+
+/* Code without a module: named by what the program wrote about it, or by nothing. */
+static uint32_t jit_function(struct collector *c, uint64_t address)
+{
+    const struct jit_symbol *s = jit_find(c->jit, address);
+    if (!s)
+        return CTP_NONE;
+    struct key_slot *slot = slot_for(&c->functions, s->start | UINT64_C(1) << 63);
+    if (!slot->index_plus_one) {
+        struct ctp_function out = {.offset = s->start,
+                                   .size = s->size,
+                                   .name = profile_add_string(c->writer, s->name),
+                                   .module = CTP_NONE};
+        slot->index_plus_one = profile_add_function(c->writer, &out) + 1;
+    }
+    return slot->index_plus_one - 1;
 }
 
 static uint32_t make_frame(struct collector *c, uint64_t key)
@@ -127,6 +189,11 @@ static uint32_t make_frame(struct collector *c, uint64_t key)
     }
     out.flags = (flags & KEY_IS_PC ? 0u : CTP_FRAME_RETURN) |
                 (flags & KEY_GUESSED ? CTP_FRAME_GUESSED : 0u);
+    if (flags & KEY_ADDRESS) {
+        out.offset |= (uint64_t)KEY_MODULE(key) << 32;
+        out.function = jit_function(c, out.offset);
+        return profile_add_frame(c->writer, &out);
+    }
     const struct module *m = module_by_id(c, KEY_MODULE(key));
     if (m) {
         out.module = m->index;
@@ -137,28 +204,10 @@ static uint32_t make_frame(struct collector *c, uint64_t key)
 
 static uint32_t frame_for(struct collector *c, uint64_t key)
 {
-    if (c->frame_count * 2 >= c->frame_slots) {
-        struct frame_slot *old = c->frames;
-        size_t old_slots = c->frame_slots;
-        c->frame_slots = old_slots ? old_slots * 2 : 1024;
-        c->frames = must_calloc(c->frame_slots, sizeof *c->frames);
-        for (size_t i = 0; i < old_slots; i++) {
-            if (!old[i].frame_plus_one)
-                continue;
-            size_t k = hash_bytes(&old[i].key, 8) >> 20 & (c->frame_slots - 1);
-            while (c->frames[k].frame_plus_one)
-                k = (k + 1) & (c->frame_slots - 1);
-            c->frames[k] = old[i];
-        }
-        free(old);
-    }
-    size_t i = hash_bytes(&key, 8) >> 20 & (c->frame_slots - 1);
-    for (; c->frames[i].frame_plus_one; i = (i + 1) & (c->frame_slots - 1))
-        if (c->frames[i].key == key)
-            return c->frames[i].frame_plus_one - 1;
-    c->frames[i] = (struct frame_slot){key, make_frame(c, key) + 1};
-    c->frame_count++;
-    return c->frames[i].frame_plus_one - 1;
+    struct key_slot *slot = slot_for(&c->frames, key);
+    if (!slot->index_plus_one)
+        slot->index_plus_one = make_frame(c, key) + 1;
+    return slot->index_plus_one - 1;
 }
 
 /* Nodes of one thread, oldest first, which is in order of their places: parents before children. */
@@ -217,15 +266,29 @@ static void write_thread(struct collector *c, const struct arena_view *v,
     }
 }
 
-static void sum_up(struct collector *c, const struct arena_thread *t)
+static void add_thread_totals(struct totals *sum, const struct arena_thread *t)
 {
-    c->samples += t->samples;
-    c->complete += t->ends[WALK_COMPLETE];
-    c->walked += t->frames_walked;
-    c->checked += t->verify_checked;
-    c->differ += t->verify_differ;
+    sum->samples += t->samples;
+    sum->complete += t->ends[WALK_COMPLETE];
+    sum->walked += t->frames_walked;
+    sum->checked += t->verify_checked;
+    sum->differ += t->verify_differ;
     for (unsigned i = 0; i < ARENA_HISTOGRAM; i++)
-        c->ticks_histogram[i] += t->handler_histogram[i];
+        sum->histogram[i] += t->handler_histogram[i];
+}
+
+static void add_totals(struct totals *sum, const struct totals *part)
+{
+    sum->samples += part->samples;
+    sum->complete += part->complete;
+    sum->walked += part->walked;
+    sum->checked += part->checked;
+    sum->differ += part->differ;
+    sum->lost += part->lost;
+    sum->utime_s += part->utime_s;
+    sum->stime_s += part->stime_s;
+    for (unsigned i = 0; i < ARENA_HISTOGRAM; i++)
+        sum->histogram[i] += part->histogram[i];
 }
 
 /* Visits the threads of an arena, oldest first. */
@@ -259,7 +322,7 @@ static void add_thread(struct collector *c, const struct arena_view *v,
         profile_add_root(c->writer, thread, CTP_NONE);
         write_thread(c, v, &list, *next_node);
         *next_node += (uint32_t)list.items.count;
-        sum_up(c, t);
+        add_thread_totals(&c->process, t);
     }
     vec_free(&list.items);
 }
@@ -284,7 +347,7 @@ static uint32_t add_process(struct collector *c, size_t i)
     const struct server_arena *a = &s->arenas.items[i];
     struct ctp_process out = {.pid = (uint32_t)a->pid,
                               .parent = CTP_NONE,
-                              .command = profile_add_string(c->writer, a->program)};
+                              .command = profile_add_string(c->writer, a->header->program)};
     for (size_t k = 0; k < i; k++) {
         if (s->arenas.items[k].pid == a->pid) {
             out.parent = (uint32_t)k;
@@ -308,35 +371,78 @@ static uint32_t add_process(struct collector *c, size_t i)
                                (const char *const *)c->recording->options->command);
 }
 
-static double seconds(struct timeval t)
+static double percentile_ns(const struct totals *t, double share, double ticks_per_ns)
 {
-    return (double)t.tv_sec + (double)t.tv_usec / 1e6;
+    uint64_t total = 0, seen = 0;
+    for (unsigned i = 0; i < ARENA_HISTOGRAM; i++)
+        total += t->histogram[i];
+    for (unsigned i = 0; i < ARENA_HISTOGRAM; i++) {
+        seen += t->histogram[i];
+        if (total && (double)seen >= share * (double)total) /* the middle of the bucket */
+            return (double)(histogram_least(i) + histogram_least(i + 1)) / 2 / ticks_per_ns;
+    }
+    return 0;
 }
 
-static void add_facts(struct collector *c)
+static void add_facts(struct collector *c, enum ctp_scope scope, uint32_t index,
+                      const struct totals *t)
 {
     struct profile_writer *w = c->writer;
-    const struct recording *r = c->recording;
-    double utime = seconds(r->usage.ru_utime), stime = seconds(r->usage.ru_stime);
-    profile_fact_u64(w, CTP_SCOPE_PROFILE, 0, "samples", c->samples);
-    profile_fact_f64(w, CTP_SCOPE_PROFILE, 0, "rate_asked_hz", (double)r->options->rate_hz);
-    profile_fact_f64(w, CTP_SCOPE_PROFILE, 0, "rate_got_hz",
-                     utime > 0 ? (double)c->samples / utime : 0);
-    profile_fact_u64(w, CTP_SCOPE_PROFILE, 0, "lost", c->lost);
-    profile_fact_u64(w, CTP_SCOPE_PROFILE, 0, "walks_complete", c->complete);
-    profile_fact_u64(w, CTP_SCOPE_PROFILE, 0, "walks_total", c->samples);
-    profile_fact_f64(w, CTP_SCOPE_PROFILE, 0, "frames_walked_per_sample",
-                     c->samples ? (double)c->walked / (double)c->samples : 0);
-    profile_fact_u64(w, CTP_SCOPE_PROFILE, 0, "verify_checked", c->checked);
-    profile_fact_u64(w, CTP_SCOPE_PROFILE, 0, "verify_differ", c->differ);
-    profile_fact_f64(w, CTP_SCOPE_PROFILE, 0, "utime_s", utime);
-    profile_fact_f64(w, CTP_SCOPE_PROFILE, 0, "stime_s", stime);
+    double ticks = c->recording->ticks_per_ns;
+    profile_fact_u64(w, scope, index, "samples", t->samples);
+    profile_fact_f64(w, scope, index, "rate_asked_hz", (double)c->recording->options->rate_hz);
+    profile_fact_f64(w, scope, index, "rate_got_hz",
+                     t->utime_s > 0 ? (double)t->samples / t->utime_s : 0);
+    profile_fact_u64(w, scope, index, "lost", t->lost);
+    profile_fact_u64(w, scope, index, "walks_complete", t->complete);
+    profile_fact_u64(w, scope, index, "walks_total", t->samples);
+    profile_fact_f64(w, scope, index, "handler_ns_p50", percentile_ns(t, 0.5, ticks));
+    profile_fact_f64(w, scope, index, "handler_ns_p99", percentile_ns(t, 0.99, ticks));
+    profile_fact_f64(w, scope, index, "frames_walked_per_sample",
+                     t->samples ? (double)t->walked / (double)t->samples : 0);
+    profile_fact_u64(w, scope, index, "verify_checked", t->checked);
+    profile_fact_u64(w, scope, index, "verify_differ", t->differ);
+    profile_fact_f64(w, scope, index, "utime_s", t->utime_s);
+    profile_fact_f64(w, scope, index, "stime_s", t->stime_s);
+}
+
+static const char *source_name(uint32_t source)
+{
+    return source == SOURCE_PERF    ? "perf task-clock, user mode"
+           : source == SOURCE_TIMER ? "CPU-time timers: perf events are not permitted here"
+                                    : "none";
+}
+
+static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
+{
+    struct server_arena *a = &c->recording->server->arenas.items[i];
+    const struct arena_header *h = a->header;
+    struct arena_view v = {(const char *)h, a->allocated};
+    struct jit_map jit = {0};
+    c->process = (struct totals){0};
+    jit_read(&jit, h->pid);
+    c->jit = &jit;
+    uint32_t process = add_process(c, i);
+    open_modules(c, &v, h->program);
+    each_thread(c, &v, process, nodes, add_thread);
+    for (unsigned k = 0; k < ARENA_LOSSES; k++)
+        c->process.lost += h->lost[k];
+    c->process.utime_s = h->utime_ns ? (double)h->utime_ns / 1e9 : a->utime_s;
+    c->process.stime_s = h->utime_ns ? (double)h->stime_ns / 1e9 : a->stime_s;
+    add_facts(c, CTP_SCOPE_PROCESS, process, &c->process);
+    profile_fact_string(c->writer, CTP_SCOPE_PROCESS, process, "sampled_by",
+                        source_name(h->source));
+    add_totals(&c->all, &c->process);
+    close_modules(c);
+    free_table(&c->frames);
+    free_table(&c->functions);
+    jit_free(&jit);
 }
 
 int collect_profile(const struct recording *recording, struct ct_error *err)
 {
     struct collector c = {.recording = recording};
-    struct server *s = recording->server;
+    const struct server *s = recording->server;
     CT_TRY(profile_writer_open(recording->options->output, &c.writer, err));
     struct ctp_metric metric = {.name = profile_add_string(c.writer, "cpu"),
                                 .unit = profile_add_string(c.writer, "ns"),
@@ -352,22 +458,14 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     }
     profile_begin_nodes(c.writer, nodes);
     nodes = 0;
-    for (size_t i = 0; i < s->arenas.count; i++) {
-        struct arena_view v = {(const char *)s->arenas.items[i].header,
-                               s->arenas.items[i].allocated};
-        uint32_t process = add_process(&c, i);
-        open_modules(&c, &v, s->arenas.items[i].program);
-        each_thread(&c, &v, process, &nodes, add_thread);
-        for (unsigned k = 0; k < ARENA_LOSSES; k++)
-            c.lost += s->arenas.items[i].header->lost[k];
-        close_modules(&c);
-        free(c.frames);
-        c.frames = NULL;
-        c.frame_slots = c.frame_count = 0;
+    for (size_t i = 0; i < s->arenas.count; i++)
+        collect_arena(&c, i, &nodes);
+    if (recording->has_usage) { /* the kernel's own sum, where there is one, is better */
+        c.all.utime_s = recording->utime_s;
+        c.all.stime_s = recording->stime_s;
     }
-    add_facts(&c);
+    add_facts(&c, CTP_SCOPE_PROFILE, 0, &c.all);
+    add_facts(&c, CTP_SCOPE_METRIC, c.metric, &c.all);
     vec_free(&c.modules);
-    vec_free(&c.function_of);
-    vec_free(&c.function_keys);
     return profile_writer_commit(c.writer, err);
 }

@@ -5,14 +5,14 @@
 #include "record/record.h"
 #include "record/server.h"
 
-#include <sys/resource.h>
-
 struct recording {
     const struct record_options *options;
     struct server *server;
     const char *program; /* path */
     int wait_status;     /* of the first process */
-    struct rusage usage; /* of it and the children it waited for */
+    bool has_usage;      /* CPU time of it and of the children that it waited for */
+    double utime_s, stime_s;
+    double ticks_per_ns; /* of the time stamp counter */
 };
 
 int collect_profile(const struct recording *recording, struct ct_error *err);

@@ -15,10 +15,15 @@ struct record_options {
     uint64_t rate_hz;
     bool follow;
     bool verify;
-    char **command; /* the program and its arguments; ends with NULL */
+    double delay_s;    /* before the first sample */
+    double duration_s; /* of sampling; 0: to the end */
+    char **command;    /* the program and its arguments; ends with NULL */
 };
 
 /* Runs the program to its end. `exit_status` is what the shell would have seen. */
 int record_run(const struct record_options *options, int *exit_status, struct ct_error *err);
+
+/* Makes the profile from what a supervisor that was killed has left in its folder. */
+int record_recover(const char *folder, const char *output, struct ct_error *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -62,6 +63,48 @@ int server_open(struct server *s, uint64_t period_ns, uint64_t flags, struct ct_
     return CT_OK;
 }
 
+static int reopen_arena(struct server *s, char *path, struct ct_error *err)
+{
+    struct server_arena a = {.path = path, .fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)};
+    struct stat status;
+    if (a.fd < 0 || fstat(a.fd, &status) != 0 || status.st_size < (off_t)sizeof *a.header)
+        return ct_fail(err, "%s: is not an arena", path);
+    a.allocated = (uint64_t)status.st_size;
+    a.header = mmap(NULL, ARENA_MOST, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, a.fd, 0);
+    if (a.header == MAP_FAILED)
+        return ct_fail_errno(err, errno, "%s: cannot be mapped", path);
+    if (a.header->magic != ARENA_MAGIC || a.header->version != ARENA_VERSION) {
+        munmap(a.header, ARENA_MOST);
+        close(a.fd);
+        return ct_fail(err, "%s: is not an arena of this version", path);
+    }
+    a.pid = a.header->pid;
+    a.parent_pid = a.header->parent_pid;
+    a.header->program[ARENA_PROGRAM_BYTES - 1] = '\0';
+    s->period_ns = a.header->period_ns;
+    vec_push(&s->arenas, a);
+    return CT_OK;
+}
+
+int server_reopen(struct server *s, const char *folder, struct ct_error *err)
+{
+    *s = (struct server){.listener = -1, .folder = must_strdup(folder)};
+    int status = CT_OK;
+    for (size_t i = 0; status == CT_OK; i++) {
+        char *path = must_format("%s/%zu.arena", folder, i);
+        if (access(path, F_OK) != 0) {
+            free(path);
+            break;
+        }
+        status = reopen_arena(s, path, err);
+    }
+    if (status == CT_OK && !s->arenas.count)
+        status = ct_fail(err, "%s: holds nothing that a recording has left", folder);
+    if (status == CT_OK)
+        map_cache_open(&s->cache);
+    return status;
+}
+
 void server_close(struct server *s)
 {
     for (size_t i = 0; i < s->arenas.count; i++) {
@@ -70,7 +113,6 @@ void server_close(struct server *s)
         close(a->fd);
         unlink(a->path);
         free(a->path);
-        free(a->program);
     }
     vec_free(&s->arenas);
     if (s->listener >= 0)
@@ -91,6 +133,42 @@ static bool allocate(struct server_arena *a, uint64_t bytes)
     return true;
 }
 
+/* CPU time in clock ticks, for processes that end without a word. */
+static void look_at_times(struct server_arena *a)
+{
+    char path[64], text[1024];
+    unsigned long utime, stime;
+    snprintf(path, sizeof path, "/proc/%lu/stat", (unsigned long)a->pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    size_t size = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[size] = '\0';
+    const char *behind_name = strrchr(text, ')');
+    if (behind_name &&
+        sscanf(behind_name + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &utime,
+               &stime) == 2) {
+        double tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
+        a->utime_s = (double)utime * tick_s;
+        a->stime_s = (double)stime * tick_s;
+    }
+}
+
+void server_look_at_times(struct server *s)
+{
+    for (size_t i = 0; i < s->arenas.count; i++)
+        if (!s->arenas.items[i].header->utime_ns)
+            look_at_times(&s->arenas.items[i]);
+}
+
+void server_pause(struct server *s, bool paused)
+{
+    s->paused = paused;
+    for (size_t i = 0; i < s->arenas.count; i++)
+        s->arenas.items[i].header->paused = paused;
+}
+
 void server_grow_arenas(struct server *s)
 {
     for (size_t i = 0; i < s->arenas.count; i++) {
@@ -103,13 +181,12 @@ void server_grow_arenas(struct server *s)
 }
 
 /* What runs in a process, as /proc has it now. */
-static char *program_of(uint64_t pid)
+static void program_of(uint64_t pid, char *out)
 {
-    char link[64], path[4096];
+    char link[64];
     snprintf(link, sizeof link, "/proc/%lu/exe", (unsigned long)pid);
-    ssize_t length = readlink(link, path, sizeof path - 1);
-    path[length > 0 ? length : 0] = '\0';
-    return must_strdup(path);
+    ssize_t length = readlink(link, out, ARENA_PROGRAM_BYTES - 1);
+    out[length > 0 ? length : 0] = '\0';
 }
 
 static int make_arena(struct server *s, const struct channel_message *m, uint64_t pid)
@@ -135,9 +212,10 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
                               .pid = (uint32_t)m->pid,
                               .parent_pid = (uint32_t)m->parent_pid,
                               .start_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec,
-                              .period_ns = s->period_ns};
+                              .period_ns = s->period_ns,
+                              .paused = s->paused};
     a.allocated = ARENA_STEP;
-    a.program = program_of(pid);
+    program_of(pid, a.header->program);
     vec_push(&s->arenas, a);
     return a.fd;
 failed:

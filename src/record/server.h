@@ -12,11 +12,11 @@
 
 struct server_arena {
     char *path;
-    char *program; /* what the process runs; "" when that could not be seen */
     int fd;
     struct arena_header *header; /* mapped as far as it may ever grow */
     uint64_t pid, parent_pid;
     uint64_t allocated;
+    double utime_s, stime_s; /* as last seen from outside */
 };
 
 struct server {
@@ -25,6 +25,7 @@ struct server {
     char address[80]; /* the value of the environment variable */
     uint64_t period_ns;
     uint64_t flags;
+    bool paused;
     struct map_cache cache;
     VEC(struct server_arena) arenas; /* in the order in which processes came */
 };
@@ -32,10 +33,19 @@ struct server {
 int server_open(struct server *server, uint64_t period_ns, uint64_t flags, struct ct_error *err);
 void server_close(struct server *server);
 
+/* Takes up the arenas that a killed supervisor has left; nobody is served. */
+int server_reopen(struct server *server, const char *folder, struct ct_error *err);
+
 /* Answers whoever is waiting, and goes on. To be called when the listener is readable. */
 void server_answer(struct server *server);
 
 /* Allocates more of each arena that needs it. To be called every few milliseconds. */
 void server_grow_arenas(struct server *server);
+
+/* Notes the CPU time of the processes that are there. To be called a few times a second. */
+void server_look_at_times(struct server *server);
+
+/* Stops or goes on sampling, in all processes, also in those that come later. */
+void server_pause(struct server *server, bool paused);
 
 #endif

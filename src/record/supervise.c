@@ -3,6 +3,7 @@
 #include "record/server.h"
 #include "record/target.h"
 
+#include "base/file.h"
 #include "runtime/channel_format.h"
 
 #include <errno.h>
@@ -10,9 +11,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+#include <x86intrin.h>
 
 /* The runtime is beside the command in a build, and in the library folder when installed. */
 static char *find_runtime(void)
@@ -51,64 +55,162 @@ static void run_child(const struct record_options *options, const struct server 
     _exit(127);
 }
 
-/* Until the program has ended: answers, grows arenas, passes signals on. */
-static int supervise(struct server *server, pid_t child, int signals, struct recording *recording)
+static double now_s(void)
 {
-    for (;;) {
-        struct pollfd wait[] = {{.fd = server->listener, .events = POLLIN},
-                                {.fd = signals, .events = POLLIN}};
-        poll(wait, 2, 20);
-        if (wait[0].revents & POLLIN)
-            server_answer(server);
-        server_grow_arenas(server);
-        if (wait[1].revents & POLLIN) {
-            struct signalfd_siginfo info;
-            if (read(signals, &info, sizeof info) == sizeof info && info.ssi_signo != SIGCHLD &&
-                info.ssi_code != SI_KERNEL) /* a key press has reached the program already */
-                kill(child, (int)info.ssi_signo);
-        }
-        pid_t ended = wait4(child, &recording->wait_status, WNOHANG, &recording->usage);
-        if (ended == child)
-            return 0;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* How fast the time stamp counter runs is known from how far it came. */
+struct stamp {
+    double time_s;
+    uint64_t ticks;
+};
+
+static struct stamp take_stamp(void)
+{
+    return (struct stamp){now_s(), __rdtsc()};
+}
+
+static void measure_ticks(struct recording *recording, struct stamp start)
+{
+    struct stamp end = take_stamp();
+    while (end.time_s - start.time_s < 0.01)
+        end = take_stamp();
+    recording->ticks_per_ns = (double)(end.ticks - start.ticks) / (end.time_s - start.time_s) / 1e9;
+}
+
+static void take_signal(int signals, pid_t child, struct recording *recording)
+{
+    struct signalfd_siginfo info;
+    struct ct_error err;
+    if (read(signals, &info, sizeof info) != sizeof info || info.ssi_signo == SIGCHLD)
+        return;
+    if (info.ssi_signo == SIGUSR2) {
+        if (collect_profile(recording, &err) != CT_OK)
+            fprintf(stderr, "calltrail: no snapshot: %s\n", err.text);
+    } else if (info.ssi_code != SI_KERNEL) { /* a key press has reached the program already */
+        kill(child, (int)info.ssi_signo);
     }
 }
 
-int record_run(const struct record_options *options, int *exit_status, struct ct_error *err)
+/* Until the program has ended: answers, grows arenas, passes signals on. */
+static void supervise(struct server *server, pid_t child, int signals, struct recording *recording)
 {
-    char *path, *runtime = find_runtime();
-    if (!runtime)
-        return ct_fail(err, "libcalltrail-rt.so is not where calltrail is; install both");
-    CT_TRY(target_find(options->command[0], &path, err));
-    struct server server;
-    uint64_t flags =
-        (options->follow ? CHANNEL_FOLLOW : 0u) | (options->verify ? CHANNEL_VERIFY : 0u);
-    CT_TRY(server_open(&server, 1000000000 / options->rate_hz, flags, err));
-    struct map map;
-    if (map_for_file(&server.cache, path, &map, NULL, NULL) == CT_OK)
-        map_close(&map);
+    const struct record_options *options = recording->options;
+    enum { POLL_MS = 20, LOOKS_EVERY = 5 };
+    double start = now_s();
+    struct stamp stamp = take_stamp();
+    for (unsigned turn = 0;; turn++) {
+        struct pollfd wait[] = {{.fd = server->listener, .events = POLLIN},
+                                {.fd = signals, .events = POLLIN}};
+        poll(wait, 2, POLL_MS);
+        if (wait[0].revents & POLLIN)
+            server_answer(server);
+        server_grow_arenas(server);
+        double passed = now_s() - start;
+        bool paused = passed < options->delay_s ||
+                      (options->duration_s > 0 && passed >= options->delay_s + options->duration_s);
+        if (paused != server->paused)
+            server_pause(server, paused);
+        if (turn % LOOKS_EVERY == 0)
+            server_look_at_times(server);
+        measure_ticks(recording, stamp);
+        if (wait[1].revents & POLLIN)
+            take_signal(signals, child, recording);
+        struct rusage usage;
+        if (wait4(child, &recording->wait_status, WNOHANG, &usage) == child) {
+            recording->has_usage = true;
+            recording->utime_s =
+                (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6;
+            recording->stime_s =
+                (double)usage.ru_stime.tv_sec + (double)usage.ru_stime.tv_usec / 1e6;
+            return;
+        }
+    }
+}
+
+/* Whether the profile can be written is asked before the program runs, not after. */
+static int check_output(const char *path, struct ct_error *err)
+{
+    struct new_file probe;
+    CT_TRY(file_begin(path, &probe, err));
+    file_abandon(&probe);
+    return CT_OK;
+}
+
+static int run_program(const struct record_options *options, struct server *server,
+                       const char *path, const char *runtime, int *exit_status,
+                       struct ct_error *err)
+{
+    static const int passed[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
     sigset_t handled, before;
     sigemptyset(&handled);
-    static const int passed[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     for (unsigned i = 0; i < sizeof passed / sizeof passed[0]; i++)
         sigaddset(&handled, passed[i]);
     sigprocmask(SIG_BLOCK, &handled, &before);
     int signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
+    server->paused = options->delay_s > 0;
+    fflush(stdout);
     pid_t child = fork();
     if (child == 0)
-        run_child(options, &server, path, runtime, &before);
-    struct recording recording = {.options = options, .server = &server, .program = path};
-    int status = child < 0 ? ct_fail_errno(err, errno, "no process for %s", path) : CT_OK;
-    if (status == CT_OK) {
-        supervise(&server, child, signals, &recording);
-        server_answer(&server);
+        run_child(options, server, path, runtime, &before);
+    struct recording recording = {.options = options, .server = server};
+    int status = CT_OK;
+    if (child < 0) {
+        status = ct_fail_errno(err, errno, "%s: no process for it", path);
+    } else {
+        supervise(server, child, signals, &recording);
+        server_answer(server);
         *exit_status = WIFSIGNALED(recording.wait_status) ? 128 + WTERMSIG(recording.wait_status)
                                                           : WEXITSTATUS(recording.wait_status);
         status = collect_profile(&recording, err);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
     close(signals);
-    server_close(&server);
+    return status;
+}
+
+int record_run(const struct record_options *options, int *exit_status, struct ct_error *err)
+{
+    char *path = NULL, *runtime = find_runtime();
+    if (!runtime)
+        return ct_fail(err, "libcalltrail-rt.so is not where calltrail is; install both");
+    uint64_t flags =
+        (options->follow ? CHANNEL_FOLLOW : 0u) | (options->verify ? CHANNEL_VERIFY : 0u);
+    struct server server;
+    int status = target_find(options->command[0], &path, err);
+    if (status == CT_OK)
+        status = check_output(options->output, err);
+    if (status == CT_OK &&
+        (status = server_open(&server, 1000000000 / options->rate_hz, flags, err)) == CT_OK) {
+        struct map map;
+        if (map_for_file(&server.cache, path, &map, NULL, NULL) == CT_OK)
+            map_close(&map);
+        if (server.cache.warning.text[0])
+            fprintf(stderr, "calltrail: warning: %s\n", server.cache.warning.text);
+        status = run_program(options, &server, path, runtime, exit_status, err);
+        server_close(&server);
+    }
     free(path);
     free(runtime);
+    return status;
+}
+
+int record_recover(const char *folder, const char *output, struct ct_error *err)
+{
+    struct server server;
+    CT_TRY(server_reopen(&server, folder, err));
+    char *none[] = {NULL};
+    struct record_options options = {.output = output,
+                                     .rate_hz =
+                                         server.period_ns ? 1000000000 / server.period_ns : 0,
+                                     .command = none};
+    struct recording recording = {.options = &options, .server = &server, .wait_status = -1};
+    measure_ticks(&recording, take_stamp());
+    int status = collect_profile(&recording, err);
+    if (status == CT_OK)
+        server_close(&server); /* and removes the arenas: they are in the profile now */
     return status;
 }

@@ -19,7 +19,13 @@
 #define ARENA_MAGIC   UINT64_C(0x0a616e6572616c6c) /* "llarena\n" */
 #define ARENA_VERSION 1
 
-enum { ARENA_NAME_BYTES = 16, ARENA_ENDS = 16, ARENA_CHUNK_NODES = 256, ARENA_HISTOGRAM = 64 };
+enum {
+    ARENA_NAME_BYTES = 16,
+    ARENA_ENDS = 16,
+    ARENA_CHUNK_NODES = 256,
+    ARENA_HISTOGRAM = 96,
+    ARENA_PROGRAM_BYTES = 1024
+};
 
 /* Why samples were not taken. */
 enum arena_loss {
@@ -46,6 +52,10 @@ struct arena_header {
     _Atomic uint32_t first_module;
     _Atomic uint64_t lost[ARENA_LOSSES];
     uint64_t end_ns;
+    uint64_t utime_ns, stime_ns; /* CPU time so far, when the process last said so */
+    _Atomic uint32_t paused;     /* the supervisor's word: no samples now */
+    uint32_t unused;
+    char program[ARENA_PROGRAM_BYTES]; /* what it runs, by the supervisor */
 };
 
 enum sample_source { SOURCE_NONE, SOURCE_PERF, SOURCE_TIMER };
@@ -82,10 +92,11 @@ struct arena_thread {
 };
 
 /*
- * The key of a frame: the module's id (24 bits), flags (8 bits), offset in the module (32 bits). A
- * frame outside every module has module 0 and, in place of the offset, a reason.
+ * The key of a frame: the module's id (24 bits), flags (8 bits), offset in the module (32 bits).
+ * Code outside every module has its address instead, the upper half in place of the module. A gap,
+ * where the walk ended too early, has the reason in place of the offset.
  */
-enum key_flags { KEY_IS_PC = 1, KEY_GUESSED = 2, KEY_GAP = 4, KEY_ROOT = 8 };
+enum key_flags { KEY_IS_PC = 1, KEY_GUESSED = 2, KEY_GAP = 4, KEY_ROOT = 8, KEY_ADDRESS = 16 };
 
 #define KEY_MAKE(module, flags, offset)                                                            \
     ((uint64_t)(module) << 40 | (uint64_t)(flags) << 32 | (uint32_t)(offset))
@@ -118,6 +129,12 @@ static inline unsigned histogram_bucket(uint64_t ticks)
     unsigned log = 63u - (unsigned)__builtin_clzll(ticks);
     unsigned bucket = (log - 1) * 4 + (unsigned)(ticks >> (log - 2) & 3);
     return bucket < ARENA_HISTOGRAM ? bucket : ARENA_HISTOGRAM - 1;
+}
+
+/* The least that belongs in a bucket. */
+static inline uint64_t histogram_least(unsigned bucket)
+{
+    return bucket < 4 ? bucket : (uint64_t)(4 + bucket % 4) << (bucket / 4 - 1);
 }
 
 #endif

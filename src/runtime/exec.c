@@ -104,6 +104,7 @@ static struct thread *stop_sampling(void)
     struct thread *t = thread_self();
     if (!guest->arena || !t || t->tid != (uint32_t)raw_syscall3(SYS_gettid, 0, 0, 0))
         return NULL;
+    say_cpu_time();
     uint64_t ours = UINT64_C(1) << (SAMPLE_SIGNAL - 1), before;
     struct timespec none = {0};
     raw_syscall4(SYS_rt_sigprocmask, SIG_BLOCK, (long)&ours, (long)&before, 8);

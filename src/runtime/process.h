@@ -24,6 +24,9 @@ struct guest {
     struct thread *threads;
 };
 
+/* Writes the process's CPU time into the arena (start.c). */
+void say_cpu_time(void);
+
 extern struct guest *guest; /* never NULL once the runtime has started */
 
 /* --- the arena (arena.c) ------------------------------------------------------------------- */

@@ -64,7 +64,7 @@ static uint64_t key_of(const struct walk_modules *modules, const struct walk_fra
     uint32_t flags =
         (f->flags & FRAME_IS_PC ? KEY_IS_PC : 0u) | (f->flags & FRAME_GUESSED ? KEY_GUESSED : 0u);
     if (f->module == UINT32_MAX)
-        return KEY_MAKE(0, flags, 0);
+        return KEY_MAKE(f->pc >> 32 & 0xffffff, flags | KEY_ADDRESS, f->pc);
     return KEY_MAKE(modules_id(modules, f->module), flags, f->pc - modules->items[f->module].base);
 }
 
@@ -128,7 +128,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     (void)info;
     uint64_t start = time_stamp();
     struct thread *t = thread_self();
-    if (!guest->arena)
+    if (!guest->arena || guest->arena->paused)
         return;
     if (!t || t->of != guest || !t->record) {
         arena_count_loss(LOST_NO_THREAD);

@@ -21,12 +21,13 @@ void stack_walk(struct thread_stack *stack, const struct walk_modules *modules,
     struct walk_past past = {.frames = stack->past, .count = stack->past_count};
     struct walk_result fresh = walk_frames_joining(&past, &stack->cache, modules, registers, memory,
                                                    stack->fresh, stack->room);
+    if (fresh.count > stack->room - past.kept) { /* deeper than there is room for */
+        past = (struct walk_past){.frames = stack->past};
+        fresh = walk_frames_joining(&past, &stack->cache, modules, registers, memory, stack->fresh,
+                                    stack->room);
+    }
     stack->end = fresh.end;
     stack->kept = past.kept;
-    if (fresh.count > stack->room - past.kept) { /* deeper than there is room for */
-        stack->end = WALK_LIMIT;
-        stack->kept = 0;
-    }
     stack->count = stack->kept + fresh.count;
     for (uint32_t i = 0; i < fresh.count; i++)
         stack->frames[stack->count - 1 - i] = stack->fresh[i];

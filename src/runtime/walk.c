@@ -24,8 +24,6 @@ const char *const walk_end_names[WALK_END_COUNT] = {
 };
 
 enum {
-    CALLEE_SAVED = 1 << X86_RBX | 1 << X86_RBP | 1 << X86_RSP | 1 << X86_R12 | 1 << X86_R13 |
-                   1 << X86_R14 | 1 << X86_R15,
     ALL_REGISTERS = (1 << X86_COUNT) - 1,
     NEED_FULL = WALK_END_COUNT, /* not an end: the fast walk cannot go on */
 };
@@ -109,11 +107,10 @@ static enum walk_end step_signal(struct frame_registers *r, struct walk_memory *
     return WALK_COMPLETE;
 }
 
-/* What a missing register means: the full walk may still know a callee-saved one. */
+/* What a missing register means: the full walk may still know it. */
 static enum walk_end missing(unsigned reg, bool full)
 {
-    bool may_be_saved = reg < X86_COUNT && (CALLEE_SAVED >> reg & 1);
-    return may_be_saved && !full ? (enum walk_end)NEED_FULL : WALK_REGISTER;
+    return reg < X86_COUNT && !full ? (enum walk_end)NEED_FULL : WALK_REGISTER;
 }
 
 static enum walk_end special_cfa(const struct map_special *s, const struct frame_registers *r,
@@ -169,16 +166,19 @@ static __attribute__((noinline)) enum walk_end step_special(const struct map_spe
     if (end != WALK_COMPLETE)
         return end;
     struct frame_registers caller = *r;
-    caller.known &= CALLEE_SAVED;
     for (unsigned i = 0; i < AT_COUNT; i++) {
         unsigned reg = at_reg[i];
         const struct map_place *place = &s->place[i];
         if (place->kind == PLACE_SAME)
             continue;
-        if (read_place(place, r, cfa, memory, &caller.value[reg]))
+        if (read_place(place, r, cfa, memory, &caller.value[reg])) {
             caller.known |= 1u << reg;
-        else
+        } else {
             caller.known &= ~(1u << reg);
+            if (reg == X86_RBP && place->reg < X86_COUNT && !known(r, place->reg) &&
+                missing(place->reg, full) == (enum walk_end)NEED_FULL)
+                return (enum walk_end)NEED_FULL;
+        }
     }
     const struct map_place *ra = &s->place[AT_RIP];
     if (!known(&caller, X86_RIP))
@@ -188,7 +188,8 @@ static __attribute__((noinline)) enum walk_end step_special(const struct map_spe
         caller.value[X86_RSP] = cfa;
     else if (!known(&caller, X86_RSP))
         return missing(s->place[AT_RSP].reg, full);
-    if (caller.value[X86_RSP] < r->value[X86_RSP])
+    /* longjmp says outright where it goes, which may be another stack. */
+    if (caller.value[X86_RSP] < r->value[X86_RSP] && s->place[AT_RSP].kind == PLACE_SAME)
         return WALK_NO_PROGRESS;
     if (ra->kind == PLACE_CFA)
         *slot = cfa + (uint64_t)(int64_t)ra->offset;
@@ -209,7 +210,6 @@ static inline bool restore(struct frame_registers *r, unsigned reg, unsigned slo
 static bool restore_others(struct frame_registers *r, uint32_t rule, unsigned saves, uint64_t cfa,
                            struct walk_memory *memory)
 {
-    r->known &= CALLEE_SAVED;
     return restore(r, X86_RBX, RULE_RBX_SLOT(rule), cfa, memory) &&
            restore(r, X86_R12, SAVES_SLOT(saves, X86_R12), cfa, memory) &&
            restore(r, X86_R13, SAVES_SLOT(saves, X86_R13), cfa, memory) &&
@@ -406,6 +406,7 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
                           .sp = registers->value[X86_RSP],
                           .bp = registers->value[X86_RBP]};
     uint64_t back = 0; /* a return address is looked up one byte before, inside the call */
+    bool is_pc = true;
     struct walk_module module = nowhere;
     uint32_t module_index = UINT32_MAX;
     uint32_t n = 0;
@@ -417,7 +418,12 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
             break;
         }
         if (cache && back) {
+            uint32_t before = n;
             n = walk_known(cache, &memory, &at, past ? past->until : UINT64_MAX, frames, n, room);
+            if (n != before) {
+                r.known = 1 << X86_RSP | 1 << X86_RBP;
+                at_start = false;
+            }
             if (past && at.sp >= past->until && !at.ended)
                 continue;
         }
@@ -464,8 +470,11 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
             frame->slot = cfa - 8;
             at.sp = cfa;
             back = 1;
+            is_pc = false;
             if (!full)
                 r.known = 1 << X86_RSP | 1 << X86_RBP;
+            else if (rbp_slot)
+                r.known |= 1 << X86_RBP;
             at_start = false;
             continue;
         }
@@ -497,7 +506,10 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
         at.pc = r.value[X86_RIP];
         at.sp = r.value[X86_RSP];
         at.bp = known(&r, X86_RBP) ? r.value[X86_RBP] : 0; /* 0 leads nowhere: no progress */
-        back = special->flags & SPECIAL_EXACT_PC ? 0 : 1;
+        is_pc = special->flags & SPECIAL_EXACT_PC;
+        /* A return address that is still in a register may be where an unwinder is about to land,
+           which is not behind a call. */
+        back = is_pc || special->place[AT_RIP].kind == PLACE_REG ? 0 : 1;
     }
     outer_memory->start = memory.start;
     outer_memory->end = memory.end;
@@ -526,7 +538,8 @@ static void forget_other_modules(struct walk_cache *cache, const struct walk_mod
 {
     if (likely(cache->generation == modules->generation))
         return;
-    memset(cache->entries, 0, sizeof cache->entries);
+    for (unsigned i = 0; i < WALK_CACHE_ENTRIES; i++)
+        cache->entries[i].pc = 0;
     cache->generation = modules->generation;
 }
 

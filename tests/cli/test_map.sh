@@ -145,8 +145,10 @@ b[40:48] = bytes(8)                      # e_shoff
 b[58:64] = bytes(6)                      # e_shentsize, e_shnum, e_shstrndx
 open(sys.argv[2], "wb").write(b)
 PY
-    "$CALLTRAIL" map --unwind "$libc" | awk '$2 !~ /none/' >"$work/with"
-    "$CALLTRAIL" map --unwind "$work/nosections.so" | awk '$2 !~ /none/' >"$work/without"
+    # Between sections there is a hole with one, and nothing to see without.
+    rules() { awk '$2 !~ /none/ { rule = $0; sub(/^[^ ]* */, "", rule); if (rule != last) print; last = rule }'; }
+    "$CALLTRAIL" map --unwind "$libc" | rules >"$work/with"
+    "$CALLTRAIL" map --unwind "$work/nosections.so" | rules >"$work/without"
     [ "$(wc -l <"$work/with")" -gt 10000 ] && diff "$work/with" "$work/without"
 }
 check "a file without section headers has the same rows" no_sections

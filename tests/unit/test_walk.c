@@ -193,7 +193,7 @@ static void a_cfa_in_r13_is_found_above_frames_that_saved_it(void **state)
     expect(WALK_COMPLETE, 4, (uint64_t[]){CODE(0x001), CODE(0x090), CODE(0x110), CODE(0xf01)});
 }
 
-static void a_scratch_register_is_known_in_the_innermost_frame_only(void **state)
+static void a_frame_that_counts_from_a_scratch_register_across_a_call_is_believed(void **state)
 {
     (void)state;
     add_row(0x000, direct(RULE_RSP, 8, 0, 0), 0);
@@ -203,8 +203,23 @@ static void a_scratch_register_is_known_in_the_innermost_frame_only(void **state
     registers.value[X86_R10] = AT(5);
     stack[5] = CODE(0xf01);
     expect(WALK_COMPLETE, 2, (uint64_t[]){CODE(0x110), CODE(0xf01)});
-    registers.value[X86_RIP] = CODE(0x001);
+    registers.value[X86_RIP] = CODE(0x001); /* a callee that leaves r10 alone */
     stack[0] = CODE(0x110);
+    expect(WALK_COMPLETE, 3, (uint64_t[]){CODE(0x001), CODE(0x110), CODE(0xf01)});
+}
+
+static void a_register_that_was_lost_ends_the_walk(void **state)
+{
+    (void)state;
+    struct map_special s = special(CFA_REG, X86_RSP, 16);
+    s.place[AT_RBX].kind = PLACE_LOST;
+    add_special(0x000, s);
+    add_special(0x100, special(CFA_REG, X86_RBX, 8));
+    add_outermost();
+    registers.value[X86_RIP] = CODE(0x001);
+    registers.value[X86_RBX] = AT(5);
+    stack[1] = CODE(0x110);
+    stack[5] = CODE(0xf01);
     expect(WALK_REGISTER, 2, (uint64_t[]){CODE(0x001), CODE(0x110)});
 }
 
@@ -428,7 +443,9 @@ int main(void)
         cmocka_unit_test_setup(frame_pointers_are_followed_through_frames_that_save_them, setup),
         cmocka_unit_test_setup(a_cfa_in_rbx_is_found_above_a_frame_that_saved_it, setup),
         cmocka_unit_test_setup(a_cfa_in_r13_is_found_above_frames_that_saved_it, setup),
-        cmocka_unit_test_setup(a_scratch_register_is_known_in_the_innermost_frame_only, setup),
+        cmocka_unit_test_setup(
+            a_frame_that_counts_from_a_scratch_register_across_a_call_is_believed, setup),
+        cmocka_unit_test_setup(a_register_that_was_lost_ends_the_walk, setup),
         cmocka_unit_test_setup(a_realigned_frame_keeps_its_cfa_in_memory, setup),
         cmocka_unit_test_setup(an_indexed_cfa_is_read_where_it_points, setup),
         cmocka_unit_test_setup(the_plt_has_a_word_more_behind_its_push, setup),

@@ -1,0 +1,239 @@
+#!/bin/sh
+# calltrail report and export: every view on one small profile against golden outputs, at 80 and 200
+# columns; sums against awk and python; errors and exit statuses.
+# Needs CALLTRAIL, GEN_PROFILE and FIXED_PROFILE: paths of the programs. REBASE=1 rewrites the golden
+# outputs: look at each before keeping it.
+: "${CALLTRAIL:?the path of calltrail}" "${GEN_PROFILE:?the path of gen_profile}"
+: "${FIXED_PROFILE:?the path of fixed_profile}"
+golden=$(cd "$(dirname "$0")/golden" && pwd) || exit 1
+for program in CALLTRAIL GEN_PROFILE FIXED_PROFILE; do
+    eval "value=\$$program"
+    case $value in /*) ;; *) eval "$program=\$PWD/\$value" ;; esac
+done
+dir=$(mktemp -d) && cd "$dir" || exit 1
+trap 'rm -rf "$dir"' EXIT
+export LC_ALL=C.UTF-8
+unset COLUMNS NO_COLOR PAGER
+failures=0
+
+ok() { echo "ok $1"; }
+fail() {
+    echo "FAIL $1: $2"
+    failures=$((failures + 1))
+}
+
+# golden NAME ARGUMENTS…: the output of calltrail with these arguments is that of the file.
+golden() {
+    name=$1
+    shift
+    if ! "$CALLTRAIL" "$@" >out 2>err; then
+        fail "$name" "$(cat err)"
+    elif [ -n "${REBASE:-}" ]; then
+        cp out "$golden/$name.txt" && ok "$name (rewritten)"
+    elif ! diff "$golden/$name.txt" out >difference 2>&1; then
+        fail "$name" "$(head -4 difference | tr '\n' ' ')"
+    else
+        ok "$name"
+    fi
+}
+
+# refused NAME STATUS PATTERN ARGUMENTS…: one line on stderr that matches, nothing on stdout.
+refused() {
+    name=$1 status=$2 pattern=$3
+    shift 3
+    "$CALLTRAIL" "$@" >out 2>err
+    got=$?
+    if [ $got -ne "$status" ]; then
+        fail "$name" "status $got, not $status"
+    elif [ -s out ]; then
+        fail "$name" "it printed something on stdout"
+    elif [ "$(wc -l <err)" -ne 1 ]; then
+        fail "$name" "not one line: $(cat err)"
+    elif ! grep -q -- "$pattern" err; then
+        fail "$name" "not '$pattern': $(cat err)"
+    else
+        ok "$name"
+    fi
+}
+
+# holds NAME COMMAND…: the command succeeds.
+holds() {
+    name=$1
+    shift
+    if "$@" >out 2>err; then ok "$name"; else fail "$name" "$(cat out err | tail -1)"; fi
+}
+
+"$FIXED_PROFILE" fixed.ctp || exit 1
+holds fixed-profile-is-valid "$CALLTRAIL" info --check fixed.ctp
+
+# ---- Every view, for people and for programs
+
+views='summary contexts topdown bottomup flat threads processes phases'
+for columns in 80 200; do
+    export COLUMNS=$columns
+    for view in $views; do
+        golden "$view-$columns" report --view $view fixed.ctp
+    done
+    golden callers-$columns report --callers S_regmatch fixed.ctp
+    golden callees-$columns report --callees Perl_runops_standard fixed.ctp
+done
+unset COLUMNS
+for view in $views; do
+    golden "$view-json" report --view $view --json fixed.ctp
+    golden "$view-csv" report --view $view --csv fixed.ctp
+    holds "$view-json-parses" python3 -m json.tool "$golden/$view-json.txt"
+done
+golden callers-csv report --callers 'malloc [libc.so.6]' --csv fixed.ctp
+golden callees-csv report --callees 'Engine::query(std::string const&)' --csv fixed.ctp
+LC_ALL=C golden topdown-ascii report --view topdown fixed.ctp
+golden topdown-color report --view topdown --color always --limit 8 fixed.ctp
+golden folded export --to folded fixed.ctp
+golden folded-threads export --to folded --threads fixed.ctp
+
+golden metric report --view flat --metric malloc fixed.ctp
+golden thread report --view topdown --thread indexer fixed.ctp
+golden process report --view flat --process 4713 fixed.ctp
+golden phase report --view flat --phase parse fixed.ctp
+golden focus report --view topdown --focus regmatch fixed.ctp
+golden focus-ignore report --view topdown --focus regmatch --ignore pp_sort fixed.ctp
+golden show-from report --view contexts --show-from 'Engine|Indexer' fixed.ctp
+golden only-module report --view topdown --only-module 'perl,Search*' fixed.ctp
+golden fold-recursion report --view topdown --fold-recursion fixed.ctp
+golden hot-path report --view topdown --hot-path fixed.ctp
+golden limits report --view topdown --min-share 5 --depth 4 fixed.ctp
+golden sort-total report --view flat --sort total --limit 6 fixed.ctp
+golden nothing-left report --view topdown --focus nothing_is_called_so fixed.ctp
+
+# ---- Sums, by programs that know nothing of ours
+
+# Folded: the values of all lines, and of those with a function, as the flat view has them.
+folded_total() { awk '{ sum += $NF } END { printf "%.0f\n", sum }' "$1"; }
+"$CALLTRAIL" export --to folded fixed.ctp >plain
+"$CALLTRAIL" export --to folded --threads fixed.ctp >threads
+holds folded-total [ "$(folded_total plain)" = $((1058 * 1001001)) ]
+holds folded-threads-total [ "$(folded_total threads)" = $((1058 * 1001001)) ]
+grep 'S_regmatch' plain >some
+"$CALLTRAIL" report --view flat --csv fixed.ctp | awk -F, '$5 == "S_regmatch" { print $4 }' >flat
+holds folded-agrees-with-flat [ "$(folded_total some)" = "$(cat flat)" ]
+
+cat >compare.py <<'END'
+"""Folded stacks against the oracle's reading of the file: total, number of lines, order."""
+import collections, json, sys
+info = json.load(open("info.json"))
+lines = open("folded", encoding="latin-1").read().split("\n")
+assert lines.pop() == "", "no line break at the end"
+stacks = [line.rpartition(" ") for line in lines]
+assert len({s[0] for s in stacks}) == len(stacks), "two lines with the same stack"
+assert all(int(s[2]) > 0 for s in stacks), "a value that is not positive"
+total = sum(int(s[2]) for s in stacks)
+assert total == info["metrics"][0]["total"], f"{total} is not {info['metrics'][0]['total']}"
+flat = json.load(open("flat.json"))
+self = collections.Counter()
+for stack, _, value in stacks:
+    self[stack.split(";")[-1]] += int(value)
+rows = collections.Counter()
+for row in flat["rows"]:
+    rows[row["function"]] += row["self"]
+assert sum(rows.values()) == total, "flat does not sum to the total"
+assert sorted(rows[k] for k in rows if rows[k]) == sorted(self.values()), "self values differ"
+assert all(r["total_share"] <= 100 for r in flat["rows"]), "a share above 100%"
+END
+for shape in random deep bushy; do
+    for nodes in 0 1 9 3000; do
+        "$GEN_PROFILE" --seed 2 --nodes $nodes --shape $shape g.ctp
+        "$CALLTRAIL" info --json g.ctp >info.json
+        "$CALLTRAIL" export --to folded g.ctp >folded
+        "$CALLTRAIL" report --view flat --json --limit 0 g.ctp >flat.json
+        # Names that differ only in what is replaced are the same in folded stacks; the generated
+        # ones are all different otherwise.
+        holds "folded-generated $shape $nodes" python3 compare.py
+        for view in $views; do
+            for format in --no-pager --json --csv; do
+                "$CALLTRAIL" report --view $view $format g.ctp >out 2>err ||
+                    fail "generated $shape $nodes $view $format" "$(cat err)"
+                if LC_ALL=C grep -q "$(printf '[\001-\010\013-\037\177]\\|\302[\200-\237]')" out &&
+                    [ $format = --no-pager ]; then
+                    fail "generated $shape $nodes $view $format" "control characters"
+                fi
+            done
+        done
+        ok "generated $shape $nodes: every view"
+    done
+done
+
+# ---- Files and defaults
+
+"$CALLTRAIL" export --to folded -o written fixed.ctp && cmp -s plain written && ok output-file ||
+    fail output-file "not what standard output has"
+refused output-folder 1 'nowhere' export --to folded -o nowhere/out fixed.ctp
+holds nothing-left-behind [ ! -e nowhere ]
+cp fixed.ctp calltrail.ctp
+"$CALLTRAIL" report --view flat >out 2>err
+"$CALLTRAIL" report --view flat calltrail.ctp | cmp -s out - && ok default-file ||
+    fail default-file "$(cat err)"
+"$CALLTRAIL" export --to folded | cmp -s plain - && ok default-file-export ||
+    fail default-file-export "not calltrail.ctp"
+"$CALLTRAIL" report --view flat fixed.ctp >first
+COLUMNS=nonsense "$CALLTRAIL" report --view flat fixed.ctp | cmp -s first - && ok bad-columns ||
+    fail bad-columns "not 80 columns"
+widest=$(cat "$golden"/*-80.txt | wc -L)
+holds fits-80-columns [ "$widest" -le 80 ]
+holds help-report "$CALLTRAIL" report --help
+holds help-export "$CALLTRAIL" export --help
+if command -v script >/dev/null; then
+    # On a terminal: colours, unless NO_COLOR is set, and the pager.
+    run="$CALLTRAIL report --view flat --limit 3 fixed.ctp"
+    escape=$(printf '\033')
+    PAGER='sed s/^/paged:/' script -qec "$run" /dev/null >tty </dev/null
+    if grep -q 'paged:.*S_regmatch' tty && grep -q "$escape\[" tty; then
+        ok terminal
+    else
+        fail terminal "$(head -3 tty | tr '\n' ' ')"
+    fi
+    NO_COLOR=1 PAGER=cat script -qec "$run" /dev/null >tty </dev/null
+    if grep -q 'S_regmatch' tty && ! grep -q "$escape\[" tty; then
+        ok no-color
+    else
+        fail no-color "$(head -3 tty | tr '\n' ' ')"
+    fi
+else
+    echo 'skip terminal: there is no script(1)'
+fi
+
+# ---- Errors
+
+echo 'int main;' >text.c
+"$GEN_PROFILE" --seed 1 --nodes 9 --metrics 0 no-metrics.ctp
+head -c 3000 fixed.ctp >truncated.ctp
+refused not-a-profile 1 'text.c: is not a calltrail profile' report text.c
+refused truncated 1 'truncated.ctp: is truncated' report truncated.ctp
+refused missing-file 1 'nowhere.ctp: .*No such file' report nowhere.ctp
+refused no-metrics 1 'no-metrics.ctp: nothing was measured' report no-metrics.ctp
+refused metric 1 "there is no metric 'cpo'; the nearest is 'cpu'$" report --metric cpo fixed.ctp
+refused function 1 "no function 'S_regmach'; the nearest is 'S_regmatch'$" \
+    report --callers S_regmach fixed.ctp
+refused function-in-part 1 "nearest is 'Engine::query" report --callees Engine fixed.ctp
+refused thread 1 "there is no thread 'idxer'; the nearest is 'indexer'$" \
+    report --thread idxer fixed.ctp
+refused process 1 "there is no process 'prl'; the nearest is 'perl'$" report --process prl fixed.ctp
+refused phase 1 "there is no phase 'ran'; the nearest is 'run'$" report --phase ran fixed.ctp
+refused module 1 "there is no module 'pearl'; the nearest is 'perl'$" \
+    report --only-module pearl fixed.ctp
+refused expression 1 "'a(b' is not a valid regular expression: " report --focus 'a(b' fixed.ctp
+refused view 2 "there is no view 'tree'" report --view tree fixed.ctp
+refused view-needs-function 2 'of which function' report --view callers fixed.ctp
+refused two-views 2 'one view at a time' report --view flat --callers main fixed.ctp
+refused hot-path-of-flat 2 'is for trees' report --view flat --hot-path fixed.ctp
+refused sort-of-contexts 2 '--sort is for' report --view contexts --sort name fixed.ctp
+refused sort-key 2 "'size' is not self" report --view flat --sort size fixed.ctp
+refused share 2 'not from 0 to 100' report --min-share 101 fixed.ctp
+refused limit 2 'not a number of rows' report --limit -1 fixed.ctp
+refused depth 2 'not a number of levels' report --depth x fixed.ctp
+refused color 2 'not auto, always or never' report --color red fixed.ctp
+refused unknown-option 2 'bad option --frobnicate' report --frobnicate fixed.ctp
+refused two-files 2 'one file at a time' report fixed.ctp other.ctp
+refused no-format 2 'to which format' export fixed.ctp
+refused format 2 "there is no format 'pdf'" export --to pdf fixed.ctp
+refused export-metric 1 "the nearest is 'malloc'" export --to folded --metric maloc fixed.ctp
+
+[ $failures -eq 0 ]
