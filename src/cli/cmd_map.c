@@ -238,6 +238,7 @@ static void print_summary_json(const struct map *map, const char *path, bool was
     json_unsigned(json, "rows_decoded", h->counts.rows_decoded);
     json_unsigned(json, "rows_unknown", h->counts.rows_unknown);
     json_unsigned(json, "special_rules", map->tables.special_count);
+    json_unsigned(json, "corrections", map->tables.correction_count);
     json_unsigned(json, "map_bytes", h->file_size);
 }
 
@@ -263,6 +264,8 @@ static void print_summary_text(const struct map *map, const char *path, bool was
     printf("  unwind      %u rows from %" PRIu64 " FDEs, %" PRIu64 " unknown, %u special rules",
            map->tables.row_count, h->counts.fdes, h->counts.rows_unknown,
            map->tables.special_count);
+    if (map->tables.correction_count)
+        printf(", %u corrected by the code", map->tables.correction_count);
     if (h->counts.bad_fdes)
         printf(", %" PRIu64 " FDEs left out", h->counts.bad_fdes);
     printf("\n  map         %" PRIu64 " bytes, %s\n", h->file_size,

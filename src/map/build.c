@@ -5,6 +5,7 @@
 #include "elf/elf_file.h"
 #include "elf/symbols.h"
 #include "map/cfi.h"
+#include "map/corrections.h"
 #include "map/decode.h"
 #include "map/fragments.h"
 #include "map/functions.h"
@@ -21,6 +22,7 @@ struct build {
     struct elf_symbols symbols;
     struct functions functions;
     struct unwind_table table;
+    struct corrections corrections;
     struct map_header header;
     VEC(uint32_t) index;
     uint32_t fde_end; /* rows of the FDE at hand do not hold past this */
@@ -71,6 +73,13 @@ struct offsets {
     VEC(uint32_t) list;
 };
 
+static void take_entry(const struct build *b, uint64_t address, uint32_t start, uint32_t end,
+                       struct offsets *entries)
+{
+    if (address >= b->file.base + start && address < b->file.base + end)
+        vec_push(&entries->list, (uint32_t)(address - b->file.base));
+}
+
 /* Offsets in [start, end) where a function is known to begin. */
 static void collect_entries(const struct build *b, uint32_t start, uint32_t end,
                             struct offsets *entries)
@@ -89,9 +98,30 @@ static void collect_entries(const struct build *b, uint32_t start, uint32_t end,
     static const int64_t tags[] = {DT_INIT, DT_FINI};
     for (unsigned i = 0; i < 2; i++) {
         uint64_t address;
-        if (elf_dynamic_value(&b->file, tags[i], &address) && address >= b->file.base + start &&
-            address < b->file.base + end)
-            vec_push(&entries->list, (uint32_t)(address - b->file.base));
+        if (elf_dynamic_value(&b->file, tags[i], &address))
+            take_entry(b, address, start, end, entries);
+    }
+    /* Functions whose address is taken: what relocations point at, and the arrays of constructors.
+     */
+    uint64_t at, size;
+    if (elf_dynamic_value(&b->file, DT_RELA, &at) &&
+        elf_dynamic_value(&b->file, DT_RELASZ, &size)) {
+        const uint8_t *bytes = elf_bytes_at(&b->file, at, size);
+        for (uint64_t i = 0; bytes && i + sizeof(Elf64_Rela) <= size; i += sizeof(Elf64_Rela)) {
+            Elf64_Rela r;
+            memcpy(&r, bytes + i, sizeof r);
+            if (ELF64_R_TYPE(r.r_info) == R_X86_64_RELATIVE)
+                take_entry(b, (uint64_t)r.r_addend, start, end, entries);
+        }
+    }
+    static const char *const arrays[] = {".init_array", ".fini_array", ".preinit_array"};
+    for (unsigned k = 0; k < 3; k++) {
+        Elf_Data *data = elf_section_data(elf_section(&b->file, arrays[k], NULL));
+        for (size_t i = 0; data && i + 8 <= data->d_size; i += 8) {
+            uint64_t address;
+            memcpy(&address, (const uint8_t *)data->d_buf + i, sizeof address);
+            take_entry(b, address, start, end, entries);
+        }
     }
 }
 
@@ -213,6 +243,8 @@ static int write_all(struct build *b, FILE *out, struct ct_error *err)
         [MAP_SAVES] = {b->table.saves.items, b->table.saves.count, sizeof(uint16_t)},
         [MAP_SPECIALS] = {b->table.specials.items, b->table.specials.count,
                           sizeof(struct map_special)},
+        [MAP_CORRECTIONS] = {b->corrections.items.items, b->corrections.items.count,
+                             sizeof(struct map_correction)},
         [MAP_FUNCTIONS] = {b->functions.items.items, b->functions.items.count,
                            sizeof(struct map_function)},
         [MAP_ALIASES] = {b->functions.aliases.items, b->functions.aliases.count, sizeof(uint32_t)},
@@ -282,11 +314,13 @@ int map_build_elf(struct elf_file *file, FILE *out, struct ct_error *err)
                                     .row_count = (uint32_t)b.table.rows.count,
                                     .special_count = (uint32_t)b.table.specials.count};
         fragments_join(&b.file, &tables, &b.functions);
+        corrections_find(&b.file, &b.cfi, &tables, &b.table, &b.corrections);
         status = write_all(&b, out, err);
         functions_free(&b.functions);
         elf_free_symbols(&b.symbols);
         unwind_free(&b.table);
         vec_free(&b.index);
+        vec_free(&b.corrections.items);
     }
     cfi_free(&b.cfi);
     return status;

@@ -1,7 +1,8 @@
 /*
- * Jumps and calls are found by their bytes, not by disassembling everything: E9, E8 or 0F 80-8F and a
- * rel32 that leads to the start of a candidate. That a jump's unwind rule must equal the rule at its target
- * (both are in one frame) leaves nothing to chance hits, and makes this a matter of milliseconds.
+ * Jumps and calls are found by their bytes, not by disassembling everything: E9, E8 or 0F 80-8F and
+ * a rel32 that leads to the start of a candidate. That a jump's unwind rule must equal the rule at
+ * its target (both are in one frame) leaves nothing to chance hits, and makes this a matter of
+ * milliseconds.
  */
 #include "map/fragments.h"
 

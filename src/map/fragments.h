@@ -7,9 +7,9 @@
 #include "map/functions.h"
 
 /*
- * A piece of code with an FDE of its own but no name, or with a name that does not tell whose part it
- * is, which begins with a frame already set up, cannot be called: it is a part of the function that
- * jumps to it. Marks such pieces as fragments when exactly one function does.
+ * A piece of code with an FDE of its own but no name, or with a name that does not tell whose part
+ * it is, which begins with a frame already set up, cannot be called: it is a part of the function
+ * that jumps to it. Marks such pieces as fragments when exactly one function does.
  *
  * The other way round, what is called is no fragment, whatever its name says: clang's hot-cold
  * splitting makes functions called f.cold.1.

@@ -29,7 +29,7 @@
 #include <stdint.h>
 
 #define MAP_MAGIC   UINT64_C(0x0a70616d6c6c6163) /* "callmap\n" */
-#define MAP_VERSION 1
+#define MAP_VERSION 2
 
 enum { MAP_BUCKET_SHIFT = 6 };
 
@@ -71,6 +71,13 @@ enum { RULE_SPECIAL = 0, RULE_RSP = 1, RULE_RBP = 2 };
 
 struct map_row {
     uint32_t pc;
+    uint32_t rule;
+};
+
+/* For a pc in [start, end) at which execution was interrupted, this rule and not the row's. */
+struct map_correction {
+    uint32_t start;
+    uint32_t end;
     uint32_t rule;
 };
 
@@ -147,13 +154,14 @@ struct map_section {
 };
 
 enum map_section_id {
-    MAP_INDEX,     /* uint32_t: for each 64 bytes of code, the first row at or after it; one more */
-    MAP_ROWS,      /* struct map_row, sorted by pc */
-    MAP_SAVES,     /* uint16_t: one for each row */
-    MAP_SPECIALS,  /* struct map_special */
-    MAP_FUNCTIONS, /* struct map_function, sorted by start */
-    MAP_ALIASES,   /* uint32_t: names */
-    MAP_STRINGS,   /* char, each string ends with a zero byte, the last byte is zero */
+    MAP_INDEX,    /* uint32_t: for each 64 bytes of code, the first row at or after it; one more */
+    MAP_ROWS,     /* struct map_row, sorted by pc */
+    MAP_SAVES,    /* uint16_t: one for each row */
+    MAP_SPECIALS, /* struct map_special */
+    MAP_CORRECTIONS, /* struct map_correction, sorted by start */
+    MAP_FUNCTIONS,   /* struct map_function, sorted by start */
+    MAP_ALIASES,     /* uint32_t: names */
+    MAP_STRINGS,     /* char, each string ends with a zero byte, the last byte is zero */
     MAP_SECTION_COUNT
 };
 
@@ -201,12 +209,29 @@ struct map_tables {
     const struct map_row *rows;
     const uint16_t *saves;
     const struct map_special *specials;
+    const struct map_correction *corrections;
     uint32_t bucket_count;
     uint32_t row_count;
     uint32_t special_count;
+    uint32_t correction_count;
 };
 
 enum { NO_ROW = -1 };
+
+/* The correction that holds at `offset`, or NULL. */
+static inline const struct map_correction *map_find_correction(const struct map_tables *t,
+                                                               uint64_t offset)
+{
+    uint32_t low = 0, high = t->correction_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (t->corrections[middle].start <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && offset < t->corrections[low - 1].end ? &t->corrections[low - 1] : (void *)0;
+}
 
 /* The row that holds at `offset`, or NO_ROW. Safe whatever the tables contain. */
 static inline int64_t map_find_row(const struct map_tables *t, uint64_t offset)

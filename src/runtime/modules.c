@@ -60,7 +60,8 @@ static bool find_tables(const void *map, size_t bytes, struct map_tables *t)
     static const uint8_t sizes[] = {[MAP_INDEX] = 4,
                                     [MAP_ROWS] = sizeof(struct map_row),
                                     [MAP_SAVES] = 2,
-                                    [MAP_SPECIALS] = sizeof(struct map_special)};
+                                    [MAP_SPECIALS] = sizeof(struct map_special),
+                                    [MAP_CORRECTIONS] = sizeof(struct map_correction)};
     for (unsigned i = 0; i < sizeof sizes; i++)
         if (h->sections[i].offset > bytes ||
             h->sections[i].count > (bytes - h->sections[i].offset) / sizes[i])
@@ -72,6 +73,8 @@ static bool find_tables(const void *map, size_t bytes, struct map_tables *t)
                              .rows = (const void *)(b + s[MAP_ROWS].offset),
                              .saves = (const void *)(b + s[MAP_SAVES].offset),
                              .specials = (const void *)(b + s[MAP_SPECIALS].offset),
+                             .corrections = (const void *)(b + s[MAP_CORRECTIONS].offset),
+                             .correction_count = (uint32_t)s[MAP_CORRECTIONS].count,
                              .bucket_count = (uint32_t)s[MAP_INDEX].count - 1,
                              .row_count = (uint32_t)s[MAP_ROWS].count,
                              .special_count = (uint32_t)s[MAP_SPECIALS].count};

@@ -442,7 +442,7 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
         }
         struct walk_frame *frame = &frames[n++];
         *frame = (struct walk_frame){
-            .pc = at.pc, .rbp = at.bp, .module = module_index, .flags = back ? 0 : FRAME_IS_PC};
+            .pc = at.pc, .rbp = at.bp, .module = module_index, .flags = is_pc ? FRAME_IS_PC : 0};
         if (unlikely(!module.tables)) {
             end = module_index == UINT32_MAX ? WALK_NO_MODULE : WALK_NO_MAP;
             break;
@@ -453,6 +453,10 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
             break;
         }
         uint32_t rule = module.tables->rows[row].rule;
+        if (is_pc && module.tables->correction_count) {
+            const struct map_correction *c = map_find_correction(module.tables, look - module.base);
+            rule = c ? c->rule : rule;
+        }
 
         if (likely(RULE_KIND(rule) != RULE_SPECIAL)) {
             uint64_t cfa =

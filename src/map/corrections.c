@@ -1,0 +1,261 @@
+/*
+ * Each FDE is decoded once, in a straight line. Where an instruction moves rsp by a known amount
+ * and the CFI says that the distance to the CFA changed by another, the code is followed on its own
+ * account until both agree again, or to a ret that finds the stack as it was at the entry. Only
+ * then was the code right and the CFI wrong. Everywhere else the CFI is believed: after a jump,
+ * after a change in the CFI alone (two ways may meet there), and where rsp is computed.
+ */
+#include "map/corrections.h"
+
+#include "map/map.h"
+
+#include <Zydis/Zydis.h>
+#include <string.h>
+
+enum { NOT_COUNTED = INT32_MIN, MOST_STEPS = 64 };
+
+struct step {
+    uint32_t pc;
+    int32_t rsp_offset; /* CFA - rsp from here on */
+    int32_t
+        saved[AT_COUNT]; /* registers pushed without a word: at CFA - this; 0: as the CFI says */
+};
+
+struct checker {
+    struct map_tables tables;
+    struct unwind_table *table;
+    struct corrections *out;
+    ZydisDecoder decoder;
+    int32_t truth;                 /* CFA - rsp by the instructions, or NOT_COUNTED */
+    int32_t said;                  /* by the CFI, at the instruction before */
+    int32_t saved[AT_COUNT];       /* as in a step */
+    struct step steps[MOST_STEPS]; /* of a disagreement that is not settled yet */
+    unsigned step_count;
+    bool rbp_is_back; /* behind the end of a realigned frame, whose CFI goes on using its rbp */
+};
+
+static struct map_special rule_at(const struct checker *c, uint32_t pc)
+{
+    int64_t row = map_find_row(&c->tables, pc);
+    return map_spell_rule(&c->tables, row < 0 ? UINT32_MAX : (uint32_t)row);
+}
+
+/* CFA - rsp as the CFI has it; NOT_COUNTED where it counts from another register. */
+static int32_t said_at(const struct map_special *s)
+{
+    return s->cfa_kind == CFA_REG && s->reg == X86_RSP ? s->offset : NOT_COUNTED;
+}
+
+static void add(struct checker *c, uint32_t start, uint32_t end, const struct map_special *rule)
+{
+    struct map_special special = *rule;
+    special.flags |= SPECIAL_GUESSED;
+    if (start >= end)
+        return;
+    uint32_t number = unwind_special(c->table, &special).rule;
+    c->tables.specials = c->table->specials.items; /* they may have moved */
+    c->tables.special_count = (uint32_t)c->table->specials.count;
+    vec_push(&c->out->items, (struct map_correction){.start = start, .end = end, .rule = number});
+}
+
+/* The disagreement is settled: the code was right, up to `end`. */
+static void accept(struct checker *c, uint32_t end)
+{
+    for (unsigned i = 0; i < c->step_count; i++) {
+        struct map_special s = rule_at(c, c->steps[i].pc);
+        s.cfa_kind = CFA_REG;
+        s.reg = X86_RSP;
+        s.offset = c->steps[i].rsp_offset;
+        for (unsigned k = 0; k < AT_COUNT; k++)
+            if (c->steps[i].saved[k] && s.place[k].kind == PLACE_SAME)
+                s.place[k] = (struct map_place){
+                    .kind = PLACE_CFA, .reg = X86_NONE, .offset = -c->steps[i].saved[k]};
+        add(c, c->steps[i].pc, i + 1 < c->step_count ? c->steps[i + 1].pc : end, &s);
+    }
+    c->step_count = 0;
+}
+
+static bool uses_rbp(const struct map_special *s)
+{
+    for (unsigned i = 0; i < AT_COUNT; i++)
+        if (s->place[i].kind == PLACE_MEMORY && s->place[i].reg == X86_RBP)
+            return true;
+    return false;
+}
+
+/* Behind leave or pop %rbp, what was saved relative to rbp is in its register again. */
+static void correct_places(struct checker *c, uint32_t pc, uint32_t end, struct map_special s)
+{
+    for (unsigned i = 0; i < AT_COUNT; i++)
+        if (s.place[i].kind == PLACE_MEMORY && s.place[i].reg == X86_RBP)
+            s.place[i] = (struct map_place){.kind = PLACE_SAME, .reg = X86_NONE};
+    add(c, pc, end, &s);
+}
+
+/* How an instruction moves rsp: CFA - rsp grows by this; NOT_COUNTED if that cannot be told. */
+static int32_t movement(struct checker *c, const ZydisDecoderContext *context,
+                        const ZydisDecodedInstruction *i)
+{
+    bool names_rsp = i->mnemonic == ZYDIS_MNEMONIC_PUSH || i->mnemonic == ZYDIS_MNEMONIC_POP ||
+                     i->mnemonic == ZYDIS_MNEMONIC_LEAVE || i->mnemonic == ZYDIS_MNEMONIC_ENTER ||
+                     i->mnemonic == ZYDIS_MNEMONIC_PUSHFQ || i->mnemonic == ZYDIS_MNEMONIC_POPFQ ||
+                     ((i->attributes & ZYDIS_ATTRIB_HAS_MODRM) &&
+                      ((i->raw.modrm.mod == 3 && i->raw.modrm.rm == 4) || i->raw.modrm.reg == 4));
+    if (!names_rsp)
+        return 0;
+    ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
+    if (!ZYAN_SUCCESS(ZydisDecoderDecodeOperands(&c->decoder, context, i, o, i->operand_count)))
+        return NOT_COUNTED;
+    bool writes = false;
+    for (unsigned k = 0; k < i->operand_count_visible; k++)
+        writes |= o[k].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+                  (o[k].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) &&
+                  ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, o[k].reg.value) ==
+                      ZYDIS_REGISTER_RSP;
+    switch (i->mnemonic) {
+    case ZYDIS_MNEMONIC_PUSH:
+    case ZYDIS_MNEMONIC_PUSHFQ:
+        return i->operand_width == 64 ? 8 : NOT_COUNTED;
+    case ZYDIS_MNEMONIC_POP:
+    case ZYDIS_MNEMONIC_POPFQ:
+        return i->operand_width == 64 && !writes ? -8 : NOT_COUNTED;
+    case ZYDIS_MNEMONIC_LEAVE:
+    case ZYDIS_MNEMONIC_ENTER:
+        return NOT_COUNTED;
+    case ZYDIS_MNEMONIC_SUB:
+    case ZYDIS_MNEMONIC_ADD:
+        if (!writes)
+            return 0;
+        if (o[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE ||
+            o[1].imm.value.s != (int32_t)o[1].imm.value.s)
+            return NOT_COUNTED;
+        return (int32_t)(i->mnemonic == ZYDIS_MNEMONIC_SUB ? o[1].imm.value.s : -o[1].imm.value.s);
+    case ZYDIS_MNEMONIC_LEA:
+        if (!writes)
+            return 0;
+        if (o[1].mem.base != ZYDIS_REGISTER_RSP || o[1].mem.index != ZYDIS_REGISTER_NONE)
+            return NOT_COUNTED;
+        return (int32_t)-o[1].mem.disp.value;
+    default:
+        return writes ? NOT_COUNTED : 0;
+    }
+}
+
+/* The CFI is right, or nobody can tell. */
+static void believe(struct checker *c, int32_t said)
+{
+    c->step_count = 0;
+    c->truth = said;
+    memset(c->saved, 0, sizeof c->saved);
+}
+
+/* push and pop of a register that belongs to the caller. */
+static void track_saved(struct checker *c, const uint8_t *bytes)
+{
+    static const int8_t at[2][8] = {{-1, -1, -1, AT_RBX, -1, AT_RBP, -1, -1},
+                                    {-1, -1, -1, -1, AT_R12, AT_R13, AT_R14, AT_R15}};
+    unsigned rex = bytes[0] == 0x41;
+    int which = at[rex][bytes[rex] & 7];
+    if (which >= 0 && c->truth != NOT_COUNTED && (bytes[rex] & 0xf8) == 0x50)
+        c->saved[which] = c->truth;
+    if (which >= 0 && (bytes[rex] & 0xf8) == 0x58)
+        c->saved[which] = 0;
+}
+
+static void disagree(struct checker *c, uint32_t pc)
+{
+    if (c->step_count == MOST_STEPS) {
+        believe(c, NOT_COUNTED);
+        return;
+    }
+    struct step *step = &c->steps[c->step_count++];
+    *step = (struct step){.pc = pc, .rsp_offset = c->truth};
+    memcpy(step->saved, c->saved, sizeof step->saved);
+}
+
+/*
+ * Compares both at the instruction at `pc`. `moved` is what the one before did to rsp, `changed`
+ * whether the CFI has changed its mind since then.
+ */
+static void compare(struct checker *c, uint32_t pc, int32_t said, bool moved)
+{
+    bool changed = said != c->said;
+    if (c->truth == NOT_COUNTED || said == NOT_COUNTED) {
+        believe(c, said);
+    } else if (said == c->truth) {
+        accept(c, pc);
+        memset(c->saved, 0, sizeof c->saved);
+    } else if (!moved && (changed || !c->step_count)) {
+        believe(c, said); /* two ways meet here: the CFI knows the other one */
+    } else if (!c->step_count || moved) {
+        disagree(c, pc);
+    }
+    c->said = said;
+}
+
+static void check_fde(struct checker *c, const struct elf_file *file, const struct fde *fde)
+{
+    const struct code_range *code = elf_code_at(file, file->base + fde->start);
+    if (!code || fde->end - fde->start > code->end - (file->base + fde->start))
+        return;
+    const uint8_t *bytes = code->bytes + (file->base + fde->start - code->start);
+    believe(c, NOT_COUNTED);
+    c->said = NOT_COUNTED;
+    c->rbp_is_back = false;
+    bool moved = false;
+    uint32_t row_end = 0;
+    struct map_special rule = {0};
+    for (uint32_t pc = fde->start; pc < fde->end;) {
+        ZydisDecoderContext context;
+        ZydisDecodedInstruction i;
+        if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
+                &c->decoder, &context, bytes + (pc - fde->start), fde->end - pc, &i)))
+            return;
+        if (pc >= row_end) { /* rows are long: look each up once */
+            int64_t row = map_find_row(&c->tables, pc);
+            rule = rule_at(c, pc);
+            row_end = row >= 0 && (uint32_t)row + 1 < c->tables.row_count
+                          ? c->tables.rows[row + 1].pc
+                          : fde->end;
+        }
+        uint32_t next = pc + i.length;
+        compare(c, pc, said_at(&rule), moved);
+        if (c->rbp_is_back && uses_rbp(&rule))
+            correct_places(c, pc, next, rule);
+        if (i.mnemonic == ZYDIS_MNEMONIC_RET) {
+            if (c->truth == 8)
+                accept(c, next);
+            believe(c, NOT_COUNTED);
+            c->rbp_is_back = false;
+        }
+        int32_t by = movement(c, &context, &i);
+        moved = by != 0;
+        if (c->truth != NOT_COUNTED)
+            c->truth = by == NOT_COUNTED ? NOT_COUNTED : c->truth + by;
+        if (i.mnemonic == ZYDIS_MNEMONIC_PUSH || i.mnemonic == ZYDIS_MNEMONIC_POP)
+            track_saved(c, bytes + (pc - fde->start));
+        if (i.mnemonic == ZYDIS_MNEMONIC_LEAVE ||
+            (i.mnemonic == ZYDIS_MNEMONIC_POP && bytes[pc - fde->start] == 0x5d))
+            c->rbp_is_back = uses_rbp(&rule);
+        pc = next;
+    }
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct map_correction *x = a, *y = b;
+    return x->start < y->start ? -1 : x->start > y->start;
+}
+
+void corrections_find(const struct elf_file *file, const struct cfi *cfi,
+                      const struct map_tables *tables, struct unwind_table *table,
+                      struct corrections *out)
+{
+    struct checker c = {.tables = *tables, .table = table, .out = out};
+    ZydisDecoderInit(&c.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    for (size_t i = 0; i < cfi->fdes.count; i++)
+        if (!i || cfi->fdes.items[i].start >= cfi->fdes.items[i - 1].end)
+            check_fde(&c, file, &cfi->fdes.items[i]);
+    if (out->items.count)
+        qsort(out->items.items, out->items.count, sizeof *out->items.items, by_start);
+}
