@@ -65,7 +65,7 @@ int cmd_info(int argc, char **argv)
             fputs(usage, stdout);
             return finish_output();
         default:
-            return usage_error("info", "bad option %s", argv[optind - 1]);
+            return option_error("info", argv);
         }
     }
     if (optind < argc)

@@ -16,6 +16,7 @@ static const struct command {
 } commands[] = {
     {"record", cmd_record, "run a program and write where its time goes"},
     {"recover", cmd_recover, "make the profile of a recording that was killed"},
+    {"doctor", cmd_doctor, "what this machine allows, and whether a program can be recorded"},
     {"map", cmd_map, "what is known of a program or library: functions and unwind rows"},
     {"info", cmd_info, "what a profile holds, and how good it is"},
 };

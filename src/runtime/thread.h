@@ -3,9 +3,9 @@
 #ifndef RUNTIME_THREAD_H
 #define RUNTIME_THREAD_H
 
+#include "runtime/cct.h"
 #include "runtime/process.h"
 #include "runtime/stack.h"
-#include "runtime/tree.h"
 
 enum { THREAD_MOST_FRAMES = 8192 };
 

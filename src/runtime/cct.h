@@ -2,8 +2,8 @@
  * The calling context tree of one thread, in the arena. Only its thread touches it, in its signal
  * handler, so there is no lock; children are found by hashing (parent, key).
  */
-#ifndef RUNTIME_TREE_H
-#define RUNTIME_TREE_H
+#ifndef RUNTIME_CCT_H
+#define RUNTIME_CCT_H
 
 #include "runtime/process.h"
 

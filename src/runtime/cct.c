@@ -1,4 +1,4 @@
-#include "runtime/tree.h"
+#include "runtime/cct.h"
 
 enum { FIRST_SLOTS = 512 };
 
