@@ -26,6 +26,23 @@ static void random_name(char *text)
         snprintf(text + 2 * i, 3, "%02x", bytes[i]);
 }
 
+/* For whoever finds the folder after this process was killed. */
+static char *supervisor_file(const struct server *s)
+{
+    return must_format("%s/supervisor", s->folder);
+}
+
+static void name_supervisor(const struct server *s)
+{
+    char *path = supervisor_file(s);
+    FILE *file = fopen(path, "wxe");
+    if (file) {
+        fprintf(file, "%d\n", getpid());
+        fclose(file);
+    }
+    free(path);
+}
+
 static int make_folder(struct server *s, struct ct_error *err)
 {
     static const char *const places[] = {"/dev/shm", NULL, "/tmp"};
@@ -34,8 +51,10 @@ static int make_folder(struct server *s, struct ct_error *err)
         if (!place)
             continue;
         s->folder = must_format("%s/calltrail-XXXXXX", place);
-        if (mkdtemp(s->folder))
+        if (mkdtemp(s->folder)) {
+            name_supervisor(s);
             return CT_OK;
+        }
         free(s->folder);
         s->folder = NULL;
     }
@@ -117,8 +136,12 @@ void server_close(struct server *s)
     vec_free(&s->arenas);
     if (s->listener >= 0)
         close(s->listener);
-    if (s->folder)
+    if (s->folder) {
+        char *supervisor = supervisor_file(s);
+        unlink(supervisor);
+        free(supervisor);
         rmdir(s->folder);
+    }
     free(s->folder);
     map_cache_close(&s->cache);
 }

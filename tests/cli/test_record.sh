@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# calltrail record from end to end: the program is left alone, and the profile tells what ran.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+CALLTRAIL=${CALLTRAIL:-$PWD/build/calltrail}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export XDG_CACHE_HOME=$work/cache
+failed=0
+
+check() { # name, command...
+    local title=$1
+    shift
+    if "$@" >"$work/out" 2>&1; then
+        echo "ok record: $title"
+    else
+        tail -n 8 "$work/out"
+        echo "FAIL record: $title"
+        failed=1
+    fi
+}
+
+fact() { # key: of the whole profile
+    "$CALLTRAIL" info --json "$work/p.ctp" | python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"
+}
+holds() { # python expression over the profile's JSON, called p
+    "$CALLTRAIL" info --json "$work/p.ctp" | python3 -c 'import json, sys; p = json.load(sys.stdin); sys.exit(not eval(sys.argv[1]))' "$1"
+}
+record() { "$CALLTRAIL" record --verify -o "$work/p.ctp" "$@"; }
+
+cat >"$work/burn.c" <<'C'
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+static double cpu(void) { struct timespec t; clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+__attribute__((noinline)) double leaf(double until) { volatile double x = 1; while (cpu() < until) for (int i = 0; i < 100000; i++) x = x * 1.0000001; return x; }
+__attribute__((noinline)) double one(double s) { return leaf(cpu() + s) + 1; }
+__attribute__((noinline)) double two(double s) { return leaf(cpu() + 2 * s) + 1; }
+static void *run(void *name) { pthread_setname_np(pthread_self(), name); one(0.3); return NULL; }
+int main(int argc, char **argv)
+{
+    pthread_t t[2];
+    char *names[] = {"first", "second"};
+    for (int i = 0; argc > 1 && i < 2; i++) pthread_create(&t[i], NULL, run, names[i]);
+    for (int i = 0; argc > 1 && i < 2; i++) pthread_join(t[i], NULL);
+    one(0.2); two(0.2);
+    puts("done");
+    return 3;
+}
+C
+gcc -O2 -pthread -o "$work/burn" "$work/burn.c"
+
+same() { # the program's output and status, with and without
+    "$@" >"$work/plain" 2>"$work/plain.err"
+    local status=$?
+    record "$@" >"$work/recorded" 2>"$work/recorded.err"
+    local recorded=$?
+    [ $status -eq $recorded ] && cmp "$work/plain" "$work/recorded" && cmp "$work/plain.err" "$work/recorded.err"
+}
+check "output and status are the program's" same "$work/burn"
+check "every walk is complete and verified" holds \
+    "p['samples'] > 300 and p['walks_complete'] == p['walks_total'] == p['verify_checked'] == p['samples'] and p['verify_differ'] == 0"
+check "the rate is what was asked" holds "0.9 < p['rate_got_hz'] / 999 < 1.1"
+twice() { # by the folded stacks: one ran for 0.2 s of CPU time, two for 0.4 s
+    "$CALLTRAIL" export --to folded "$work/p.ctp" | awk '
+        / [0-9]+$/ { value = $NF; if ($0 ~ /;two;/) two += value; if ($0 ~ /;one;/) one += value }
+        END { print one, two; exit !(one > 0.17e9 && one < 0.23e9 && two > 0.37e9 && two < 0.43e9) }'
+}
+check "two costs twice what one does" twice
+check "threads are sampled, with names" same "$work/burn" threads
+check "their names are kept" holds "{t['name'] for t in p['threads']} >= {'first', 'second'}"
+check "perl is the same" same perl -e 'my %h; $h{$_ % 97} .= $_ for 1..200000; print length(join "", map { $h{$_} } sort keys %h), "\n"'
+check "children are followed" same perl -e 'for my $k (1..2) { if (!fork) { my $s = 0; $s += $_ for 1..1000000; print "$s\n"; exit $k } wait; print $? >> 8, "\n" } system("echo shell; exit 4"); print $? >> 8, "\n"; print `echo back`'
+check "and listed" holds "len(p['processes']) >= 5 and p['verify_differ'] == 0"
+check "the environment is the program's" same sh -c 'env | grep -v ^_='
+check "so are the descriptors" same sh -c 'ls /proc/self/fd | wc -l'
+check "death by a signal is passed on" bash -c "'$CALLTRAIL' record -o '$work/p.ctp' sh -c 'kill -9 \$\$'; [ \$? -eq 137 ]"
+check "no-follow leaves children out" bash -c "'$CALLTRAIL' record --no-follow -o '$work/p.ctp' sh -c 'true; /bin/true; exit 0'"
+check "one process then" holds "len(p['processes']) == 1"
+check "a delay longer than the run gives no samples" bash -c "'$CALLTRAIL' record --delay 100 -o '$work/p.ctp' '$work/burn' | grep -q done"
+check "none" holds "p['samples'] == 0"
+
+snapshot() { # SIGUSR2 while the program runs; a pipe says when it does
+    mkfifo "$work/ready" "$work/go"
+    "$CALLTRAIL" record -o "$work/s.ctp" sh -c "echo >'$work/ready'; read x <'$work/go'; exit 5" &
+    local pid=$!
+    read -r _ <"$work/ready"
+    kill -USR2 $pid
+    while [ ! -e "$work/s.ctp" ]; do :; done
+    "$CALLTRAIL" info --check "$work/s.ctp" >/dev/null || return 1
+    echo >"$work/go"
+    wait $pid
+    [ $? -eq 5 ]
+}
+check "SIGUSR2 writes a snapshot" timeout 30 bash -c "$(declare -f snapshot); work='$work' CALLTRAIL='$CALLTRAIL'; snapshot"
+recover() { # the supervisor is killed; what was measured is still there
+    mkfifo "$work/ready2" "$work/go2"
+    TMPDIR=$work "$CALLTRAIL" record -o "$work/r.ctp" perl -e '
+        my $s = 0; $s += $_ for 1..3000000; open(F, ">", $ARGV[0]); print F "x\n"; close F; open(G, "<", $ARGV[1]); <G>;' \
+        "$work/ready2" "$work/go2" &
+    local pid=$!
+    read -r _ <"$work/ready2"
+    kill -9 $pid
+    wait $pid
+    local folder
+    folder=$(grep -l "^$pid\$" /dev/shm/calltrail-*/supervisor 2>/dev/null | head -n 1)
+    folder=${folder%/supervisor}
+    echo >"$work/go2"
+    [ -n "$folder" ] && "$CALLTRAIL" recover -o "$work/p.ctp" "$folder" && [ ! -e "$folder" ]
+}
+check "recover makes the profile of a killed recording" timeout 30 bash -c "$(declare -f recover); work='$work' CALLTRAIL='$CALLTRAIL'; recover"
+check "with the samples" holds "p['samples'] > 20 and p['walks_complete'] == p['samples']"
+
+refuses() { # status, pattern, arguments...
+    local expected=$1 pattern=$2
+    shift 2
+    "$CALLTRAIL" record "$@" >"$work/out1" 2>"$work/err1"
+    local status=$?
+    cat "$work/err1"
+    [ $status -eq "$expected" ] && [ ! -s "$work/out1" ] && [ "$(wc -l <"$work/err1")" -eq 1 ] && grep -qE "$pattern" "$work/err1"
+}
+gcc -static -o "$work/static" "$work/burn.c" 2>/dev/null
+printf 'text' >"$work/text" && chmod +x "$work/text"
+check "a missing program" refuses 1 "there is no such program" no-such-program
+check "a missing path" refuses 1 "cannot be run: No such file" ./no-such-program
+check "not executable" refuses 1 "cannot be run: Permission denied" "$work/burn.c"
+check "a directory" refuses 1 "is a directory" "$work"
+check "a static program" refuses 1 "statically linked" "$work/static"
+check "not a program" refuses 1 "is not an ELF file" "$work/text"
+check "an output that cannot be written" refuses 1 "cannot be written" -o /nonexistent/x "$work/burn"
+check "an unknown event" refuses 2 "there is no event" -e nonsense "$work/burn"
+check "a bad frequency" refuses 2 "a frequency is a number" -F 0 "$work/burn"
+check "an unknown option" refuses 2 "unknown option '--nonsense'" --nonsense "$work/burn"
+check "no program" refuses 2 "a PROGRAM is needed"
+left_over() { for f in /dev/shm/calltrail-*/supervisor; do [ -e "$f" ] && ! kill -0 "$(cat "$f")" 2>/dev/null && return 1; done; return 0; }
+check "nothing is left behind" left_over
+exit $failed
