@@ -64,7 +64,7 @@ int main(int argc, char **argv)
 {
     const char *text = argc > 1 ? argv[1] : "((1+2)*(3+4)-(5*(6+7)))/((8+9)*10)";
     double sum = 0;
-    for (int i = 0; i < 100000; i++) {
+    for (int i = 0; i < 1000000; i++) {
         at = text;
         sum += expression();
         if (*at && !isspace((unsigned char)*at))

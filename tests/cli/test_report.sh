@@ -230,7 +230,9 @@ refused share 2 'not from 0 to 100' report --min-share 101 fixed.ctp
 refused limit 2 'not a number of rows' report --limit -1 fixed.ctp
 refused depth 2 'not a number of levels' report --depth x fixed.ctp
 refused color 2 'not auto, always or never' report --color red fixed.ctp
-refused unknown-option 2 'bad option --frobnicate' report --frobnicate fixed.ctp
+refused unknown-option 2 "unknown option '--frobnicate'" report --frobnicate fixed.ctp
+refused no-value 2 '--limit needs a value' report fixed.ctp --limit
+refused no-value-export 2 '-o needs a value' export --to folded fixed.ctp -o
 refused two-files 2 'one file at a time' report fixed.ctp other.ctp
 refused no-format 2 'to which format' export fixed.ctp
 refused format 2 "there is no format 'pdf'" export --to pdf fixed.ctp

@@ -1,0 +1,126 @@
+#include "report/report.h"
+
+#include "report/nearest.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+const char *report_name(enum report_kind kind)
+{
+    static const char *const names[REPORT_KINDS] = {
+        "summary", "contexts", "topdown", "bottomup",  "flat",
+        "callers", "callees",  "threads", "processes", "phases",
+    };
+    return names[kind];
+}
+
+enum view_grouping report_grouping(enum report_kind kind)
+{
+    switch (kind) {
+    case REPORT_THREADS:
+        return GROUP_THREAD;
+    case REPORT_PROCESSES:
+        return GROUP_PROCESS;
+    case REPORT_PHASES:
+        return GROUP_PHASE;
+    default:
+        return GROUP_NOTHING;
+    }
+}
+
+uint64_t report_min_total(const struct view *view, const struct report_options *options)
+{
+    double least = ceil((double)view->total * options->min_share / 100);
+    return least < 1 ? 1 : least >= 0x1p64 ? UINT64_MAX : (uint64_t)least;
+}
+
+/* What the numbers below are: metric, total, samples behind it, and how much of it is shown. */
+static void print_heading(struct sheet *sheet)
+{
+    const struct view *view = sheet->view;
+    const struct profile *p = view->profile;
+    const struct ctp_metric *metric = profile_metric(p, view->metric);
+    const char *about = profile_string(p, metric->description);
+    char total[AMOUNT_ROOM], samples[AMOUNT_ROOM + 32] = "", number[AMOUNT_ROOM];
+    if (metric->kind == CTP_METRIC_SAMPLED && metric->period)
+        snprintf(samples, sizeof samples, ", about %s samples",
+                 count_text(view->total / metric->period, number));
+    sheet_note(sheet, "%s: %s%s%s%s, %s%s%s", p->name, profile_string(p, metric->name),
+               *about ? " (" : "", about, *about ? ")" : "",
+               metric->kind == CTP_METRIC_AT_LEAST ? "at least " : "",
+               amount_text(&sheet->scale, view->total, total), samples);
+    uint64_t shown = view->tree.totals[0];
+    if (shown != view->total)
+        sheet_note(sheet, "after filtering: %s, %.1f%%", amount_text(&sheet->scale, shown, total),
+                   share_percent(shown, view->total));
+}
+
+/* For every label whether it is the function of this name, with or without " [module]" behind it.
+ * Several modules can have one. The caller frees it. */
+static int find_function(const struct view *view, const char *name, bool **out,
+                         struct ct_error *err)
+{
+    const struct labels *labels = &view->labels;
+    struct nearest nearest = nearest_to(name);
+    bool *wanted = must_calloc(labels->items.count + 1, sizeof *wanted), any = false;
+    for (uint32_t i = 0; i < labels->items.count; i++) {
+        char text[1024];
+        if (!label_is_code(labels, i))
+            continue;
+        const char *own = label_name(labels, i, text, sizeof text);
+        size_t length = strlen(own);
+        wanted[i] = strcmp(name, own) == 0;
+        if (!wanted[i] && strncmp(name, own, length) == 0 && strncmp(name + length, " [", 2) == 0) {
+            char *full = must_format("%s [%s]", own, label_module(labels, i));
+            wanted[i] = strcmp(name, full) == 0;
+            free(full);
+        }
+        any |= wanted[i];
+        if (!any)
+            nearest_offer(&nearest, own);
+    }
+    if (any) {
+        *out = wanted;
+        return CT_OK;
+    }
+    free(wanted);
+    return nearest_fail(&nearest, "function", err);
+}
+
+int report_print(const struct view *view, const struct report_options *options,
+                 struct terminal *terminal, struct ct_error *err)
+{
+    bool *wanted = NULL;
+    if (options->kind == REPORT_CALLERS || options->kind == REPORT_CALLEES)
+        CT_TRY(find_function(view, options->function, &wanted, err));
+    struct sheet sheet = sheet_open(view, options->format, terminal);
+    sheet.path_frames_max = options->depth_max;
+    print_heading(&sheet);
+    if (options->kind != REPORT_SUMMARY)
+        sheet_note(&sheet, "%s", "");
+    if (options->format == SHEET_JSON)
+        json_string(&sheet.json, "view", report_name(options->kind));
+    switch (options->kind) {
+    case REPORT_SUMMARY:
+        report_summary(&sheet, options);
+        break;
+    case REPORT_CONTEXTS:
+        report_contexts(&sheet, options, "rows", NULL);
+        break;
+    case REPORT_FLAT:
+        report_flat(&sheet, options, "rows", NULL);
+        break;
+    case REPORT_THREADS:
+    case REPORT_PROCESSES:
+    case REPORT_PHASES:
+        report_groups(&sheet, options);
+        break;
+    default:
+        report_tree(&sheet, options, wanted, "rows", NULL);
+        break;
+    }
+    sheet_close(&sheet);
+    free(wanted);
+    return CT_OK;
+}

@@ -1,0 +1,119 @@
+/*
+ * Trees for people: branches are drawn where paths part. A sole child stands below its parent
+ * without a further step to the right, so that call paths of fifty frames fit a terminal.
+ */
+#include "report/report.h"
+
+#include <string.h>
+
+/* Steps to the right that are drawn; deeper ones are cut on the left. */
+enum { STEPS_MAX = 12, STEP_BYTES_MAX = 8 };
+
+struct drawing {
+    const struct outline *outline;
+    bool unicode;
+    uint32_t steps_max;
+    VEC(bool) bars;  /* at each step, whether the branch goes on below */
+    uint32_t *steps; /* by row: the steps that its children inherit */
+};
+
+/* A row whose sole child needs no step. Below one of several tops it needs one, or it would look
+ * like a top. */
+static bool is_chained(const struct drawing *d, const struct outline_row *row)
+{
+    const struct outline_row *parent = &d->outline->rows.items[row->parent];
+    return parent->children == 1 && (parent->depth > 0 || d->outline->tops == 1);
+}
+
+/* Draws the branches before a row, and notes what its children inherit. */
+static void draw(struct drawing *d, uint32_t index, char *text)
+{
+    const struct outline_row *row = &d->outline->rows.items[index];
+    uint32_t steps = row->parent == TREE_NONE ? 0 : d->steps[row->parent];
+    bool branch = row->parent != TREE_NONE && !is_chained(d, row);
+    uint32_t skipped = steps > d->steps_max ? steps - d->steps_max : 0;
+    char *at = text;
+    if (skipped)
+        at = stpcpy(at, ".. ");
+    for (uint32_t i = skipped; i < steps; i++)
+        at = stpcpy(at, !d->bars.items[i] ? "   " : d->unicode ? "│  " : "|  ");
+    if (branch) {
+        at = stpcpy(at, d->unicode ? (row->last ? "└─ " : "├─ ") : (row->last ? "`- " : "|- "));
+        d->bars.count = steps;
+        vec_push(&d->bars, !row->last);
+        steps++;
+    }
+    *at = '\0';
+    d->steps[index] = steps;
+}
+
+static void print_rows(struct sheet *sheet, const struct outline *outline, bool up)
+{
+    struct drawing d = {.outline = outline, .unicode = sheet->terminal->unicode};
+    size_t room = sheet->terminal->columns / 8; /* three columns each: less than half */
+    d.steps_max = room > STEPS_MAX ? STEPS_MAX : (uint32_t)room;
+    d.steps = must_calloc(outline->rows.count + 1, sizeof *d.steps);
+    char prefix[(STEPS_MAX + 3) * STEP_BYTES_MAX] = "";
+    for (uint32_t i = 0; i < outline->rows.count; i++) {
+        const struct outline_row *row = &outline->rows.items[i];
+        if (sheet->format == SHEET_TEXT)
+            draw(&d, i, prefix);
+        struct cell down[] = {{.number = row->depth},
+                              {.number = row->total},
+                              {.number = row->self},
+                              {.number = row->total},
+                              {.number = row->label, .prefix = prefix},
+                              {.number = row->self}};
+        /* All of a function's cost came through its only caller: the number would be the same. */
+        bool same =
+            row->parent != TREE_NONE && outline->rows.items[row->parent].total == row->total;
+        struct cell upward[] = {{.number = row->depth},
+                                {.number = row->total, .same = same},
+                                {.number = row->total, .same = same},
+                                {.number = row->label, .prefix = prefix}};
+        sheet_row(sheet, up ? upward : down);
+    }
+    vec_free(&d.bars);
+    free(d.steps);
+}
+
+void report_tree(struct sheet *sheet, const struct report_options *options, const bool *wanted,
+                 const char *key, const char *heading)
+{
+    static const struct column down[] = {
+        {COLUMN_HIDDEN, "", "depth"},         {COLUMN_SHARE, "total", "total_share"},
+        {COLUMN_SHARE, "self", "self_share"}, {COLUMN_VALUE, "total", "total"},
+        {COLUMN_LABEL, "function", ""},       {COLUMN_HIDDEN, "", "self"},
+    };
+    static const struct column up[] = {
+        {COLUMN_HIDDEN, "", "depth"},
+        {COLUMN_SHARE, "share", "share"},
+        {COLUMN_VALUE, "value", "value"},
+        {COLUMN_LABEL, "function, called by", ""},
+    };
+    const struct view *view = sheet->view;
+    struct outline_options outline_options = {
+        .min_total = report_min_total(view, options),
+        .limit_rows = options->limit,
+        .depth_max = options->depth_max,
+        .hot_path = options->hot_path,
+        .order = options->sort == SORT_NAME ? ORDER_NAME : ORDER_TOTAL,
+    };
+    struct outline outline;
+    bool upwards = options->kind == REPORT_BOTTOMUP || options->kind == REPORT_CALLERS;
+    if (options->kind == REPORT_BOTTOMUP)
+        outline_bottomup(view, &outline_options, &outline);
+    else if (options->kind == REPORT_CALLERS)
+        outline_callers(view, wanted, &outline_options, &outline);
+    else if (options->kind == REPORT_CALLEES)
+        outline_callees(view, wanted, &outline_options, &outline);
+    else
+        outline_topdown(view, &outline_options, &outline);
+    if (upwards)
+        sheet_begin(sheet, key, heading, up, 4);
+    else
+        sheet_begin(sheet, key, heading, down, 6);
+    print_rows(sheet, &outline, upwards);
+    sheet_end(sheet, options->hot_path ? 0 : outline.left_out);
+    outline_free(&outline);
+}

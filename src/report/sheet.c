@@ -1,0 +1,459 @@
+#include "report/sheet.h"
+
+#include "report/shorten.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+enum {
+    LABEL_LEAST_COLUMNS = 24, /* a name gets at least these, however narrow the terminal is */
+    PATH_HEAD_FRAMES = 8,     /* outermost frames of a long path that people see… */
+    PATH_TAIL_FRAMES = 24,    /* …and innermost ones */
+    TEXT_COLUMNS = 16,
+};
+
+#define RED   "\033[1;31m"
+#define GREEN "\033[32m"
+#define DIM   "\033[2m"
+#define BOLD  "\033[1m"
+#define PLAIN "\033[0m"
+
+static const char *color(const struct sheet *sheet, const char *code)
+{
+    return sheet->terminal->color ? code : "";
+}
+
+struct sheet sheet_open(const struct view *view, enum sheet_format format,
+                        struct terminal *terminal)
+{
+    const struct ctp_metric *metric = profile_metric(view->profile, view->metric);
+    struct sheet sheet = {.view = view, .format = format, .terminal = terminal};
+    const char *unit = profile_string(view->profile, metric->unit);
+    sheet.scale = amount_scale(unit, view->total);
+    if (format != SHEET_JSON)
+        return sheet;
+    sheet.json = json_to(terminal->out);
+    json_open(&sheet.json, NULL, '{');
+    json_string(&sheet.json, "file", view->profile->name);
+    json_string(&sheet.json, "metric", profile_string(view->profile, metric->name));
+    json_string(&sheet.json, "unit", unit);
+    json_unsigned(&sheet.json, "period", metric->period);
+    json_unsigned(&sheet.json, "total", view->total);
+    json_unsigned(&sheet.json, "shown", view->tree.totals[0]);
+    return sheet;
+}
+
+void sheet_close(struct sheet *sheet)
+{
+    if (sheet->format == SHEET_JSON)
+        json_close(&sheet->json, '}');
+}
+
+void sheet_note(struct sheet *sheet, const char *format, ...)
+{
+    if (sheet->format != SHEET_TEXT)
+        return;
+    va_list args;
+    va_start(args, format);
+    char line[1024];
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    char *clean = text_clean(line);
+    fprintf(sheet->terminal->out, "%s\n", clean);
+    free(clean);
+}
+
+static size_t greatest(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static size_t column_width(const struct sheet *sheet, const struct column *column)
+{
+    char text[AMOUNT_ROOM];
+    switch (column->kind) {
+    case COLUMN_SHARE:
+        return greatest(6, strlen(column->title));
+    case COLUMN_VALUE:
+        return greatest(strlen(amount_text(&sheet->scale, sheet->view->total, text)),
+                        strlen(column->title));
+    case COLUMN_COUNT:
+    case COLUMN_ID:
+        return greatest(7, strlen(column->title));
+    case COLUMN_TEXT:
+        return TEXT_COLUMNS;
+    default:
+        return 0;
+    }
+}
+
+/* Whether nothing that people see follows in the row. */
+static bool is_last(const struct sheet *sheet, size_t column)
+{
+    for (size_t i = column + 1; i < sheet->column_count; i++)
+        if (sheet->columns[i].kind != COLUMN_HIDDEN)
+            return false;
+    return true;
+}
+
+static void print_titles(struct sheet *sheet)
+{
+    FILE *out = sheet->terminal->out;
+    fputs(color(sheet, BOLD), out);
+    const char *space = "";
+    for (size_t i = 0; i < sheet->column_count; i++) {
+        const struct column *column = &sheet->columns[i];
+        int columns = (int)sheet->widths[i];
+        if (column->kind == COLUMN_HIDDEN || column->kind == COLUMN_PATH)
+            continue;
+        if (column->kind == COLUMN_LABEL || (column->kind == COLUMN_TEXT && is_last(sheet, i)))
+            columns = 0;
+        fprintf(out, "%s%*s", space, column->kind == COLUMN_TEXT ? -columns : columns,
+                column->title);
+        space = "  ";
+    }
+    fprintf(out, "%s\n", color(sheet, PLAIN));
+}
+
+static void print_csv_titles(const struct sheet *sheet)
+{
+    const char *comma = "";
+    for (size_t i = 0; i < sheet->column_count; i++) {
+        const struct column *column = &sheet->columns[i];
+        if (column->kind == COLUMN_LABEL)
+            fprintf(sheet->terminal->out, "%sfunction,module", comma);
+        else
+            fprintf(sheet->terminal->out, "%s%s", comma, column->key);
+        comma = ",";
+    }
+    putc('\n', sheet->terminal->out);
+}
+
+void sheet_begin(struct sheet *sheet, const char *key, const char *heading,
+                 const struct column *columns, size_t count)
+{
+    bool later = sheet->columns != NULL;
+    sheet->columns = columns;
+    sheet->column_count = count;
+    sheet->rows = 0;
+    for (size_t i = 0; i < count; i++)
+        sheet->widths[i] = column_width(sheet, &columns[i]);
+    if (sheet->format == SHEET_JSON) {
+        json_open(&sheet->json, key, '[');
+    } else if (sheet->format == SHEET_CSV) {
+        fputs(later ? "\n" : "", sheet->terminal->out); /* tables are a blank line apart */
+        print_csv_titles(sheet);
+    } else {
+        if (heading)
+            fprintf(sheet->terminal->out, "\n%s%s%s\n", color(sheet, BOLD), heading,
+                    color(sheet, PLAIN));
+        print_titles(sheet);
+    }
+}
+
+void sheet_end(struct sheet *sheet, uint64_t left_out)
+{
+    if (sheet->format == SHEET_JSON) {
+        json_close(&sheet->json, ']');
+        if (left_out)
+            json_unsigned(&sheet->json, "rows_left_out", left_out);
+        return;
+    }
+    char text[AMOUNT_ROOM];
+    if (sheet->rows == 0)
+        sheet_note(sheet, "nothing to show");
+    else if (left_out)
+        sheet_note(sheet, "and %s more with less (--limit, --min-share)",
+                   count_text(left_out, text));
+}
+
+char *sheet_label(const struct sheet *sheet, uint32_t label, size_t columns)
+{
+    const struct labels *labels = &sheet->view->labels;
+    char text[1024];
+    char *name = text_clean(label_name(labels, label, text, sizeof text));
+    char *module = text_clean(label_module(labels, label));
+    size_t module_columns = *module ? text_columns(module) + 3 : 0;
+    /* The module may take a third at most; the name is what people look for. */
+    if (module_columns > columns / 3 && text_columns(name) + module_columns > columns) {
+        name_shorten(module, columns / 3 > 6 ? columns / 3 - 3 : 3);
+        module_columns = text_columns(module) + 3;
+    }
+    name_shorten(name, columns > module_columns ? columns - module_columns : 1);
+    /* Some names of modules, such as [vdso], bring their own brackets. */
+    char *all = *module ? must_format(*module == '[' ? "%s %s" : "%s [%s]", name, module)
+                        : must_strdup(name);
+    free(name);
+    free(module);
+    return all;
+}
+
+/* Where a path begins of which only the innermost frames are wanted. */
+static uint32_t first_frame(const struct sheet *sheet, const struct cell *cell)
+{
+    uint32_t most = sheet->path_frames_max;
+    return most && cell->label_count > most ? cell->label_count - most : 0;
+}
+
+/* ---- Text ------------------------------------------------------------------------------------ */
+
+/* Frames that follow each other and have the same label are written once, with their number. */
+static uint32_t run_length(const uint32_t *labels, uint32_t count)
+{
+    uint32_t length = 1;
+    while (length < count && labels[length] == labels[0])
+        length++;
+    return length;
+}
+
+struct path_line {
+    FILE *out;
+    size_t indent, columns, used; /* used: of this line; 0 when nothing is on it */
+    const char *arrow;
+};
+
+static void path_word(struct path_line *line, const char *word)
+{
+    size_t length = text_columns(word), arrow = text_columns(line->arrow);
+    if (line->used && line->used + arrow + length > line->columns) {
+        fprintf(line->out, "%.*s\n%*s", (int)strlen(line->arrow) - 1, line->arrow,
+                (int)line->indent, "");
+        line->used = 0;
+    } else if (line->used) {
+        fputs(line->arrow, line->out);
+        line->used += arrow;
+    }
+    fputs(word, line->out);
+    line->used += length;
+}
+
+/* The callers, from the outermost on, the leaf having been named in the row. A module is named
+ * where it differs from that of the frame before. */
+static void print_path(struct sheet *sheet, const struct cell *cell, size_t indent)
+{
+    struct path_line line = {.out = sheet->terminal->out,
+                             .indent = indent,
+                             .columns = sheet->terminal->columns - indent - 2,
+                             .arrow = sheet->terminal->unicode ? " → " : " > "};
+    uint32_t count = cell->label_count ? cell->label_count - 1 : 0;
+    if (count == 0)
+        return;
+    fprintf(line.out, "%*s%s", (int)indent, "", color(sheet, DIM));
+    uint32_t skip_from = count, skip_to = count;
+    if (first_frame(sheet, cell)) {
+        skip_from = 0;
+        skip_to = first_frame(sheet, cell);
+    } else if (!sheet->path_frames_max && count > PATH_HEAD_FRAMES + PATH_TAIL_FRAMES) {
+        skip_from = PATH_HEAD_FRAMES;
+        skip_to = count - PATH_TAIL_FRAMES;
+    }
+    const char *module = NULL;
+    for (uint32_t i = 0; i < count;) {
+        char word[AMOUNT_ROOM], number[AMOUNT_ROOM];
+        if (i >= skip_from && i < skip_to) {
+            snprintf(word, sizeof word, "(%s more)", count_text(skip_to - i, number));
+            path_word(&line, word);
+            i = skip_to;
+            continue;
+        }
+        uint32_t end = i < skip_from ? skip_from : count;
+        uint32_t run = run_length(cell->labels + i, end - i);
+        const char *own = label_module(&sheet->view->labels, cell->labels[i]);
+        size_t room = line.columns > 12 ? line.columns - 8 : 4;
+        char *name = sheet_label(sheet, cell->labels[i], room);
+        char *bracket = module && strcmp(module, own) == 0 && *own ? strrchr(name, '[') : NULL;
+        if (bracket)
+            bracket[-1] = '\0';
+        if (run > 1) {
+            char *times = must_format("%s (%s times)", name, count_text(run, number));
+            free(name);
+            name = times;
+        }
+        path_word(&line, name);
+        free(name);
+        module = own;
+        i += run;
+    }
+    fprintf(line.out, "%s\n", color(sheet, PLAIN));
+}
+
+static void print_text_row(struct sheet *sheet, const struct cell *cells)
+{
+    FILE *out = sheet->terminal->out;
+    size_t used = 0;
+    const char *space = "";
+    for (size_t i = 0; i < sheet->column_count; i++) {
+        const struct cell *cell = &cells[i];
+        int columns = (int)sheet->widths[i];
+        char text[AMOUNT_ROOM];
+        double share;
+        switch (sheet->columns[i].kind) {
+        case COLUMN_HIDDEN:
+            continue;
+        case COLUMN_PATH:
+            fputs("\n", out);
+            print_path(sheet, cell, used + 2);
+            sheet->rows++;
+            return;
+        case COLUMN_SHARE:
+            share = share_percent(cell->number, sheet->view->total);
+            /* Nothing at all is not "0.0%", which is a little. */
+            snprintf(text, sizeof text, cell->number && !cell->same ? "%.1f%%" : "", share);
+            fprintf(out, "%s%s%*s%s", space,
+                    color(sheet, share >= 5     ? RED
+                                 : share >= 0.5 ? GREEN
+                                                : ""),
+                    columns, text, color(sheet, PLAIN));
+            break;
+        case COLUMN_VALUE: {
+            amount_text(&sheet->scale, cell->number, text);
+            char *clean = text_clean(cell->number && !cell->same ? text : "");
+            fprintf(out, "%s%*s", space, columns, clean);
+            free(clean);
+            break;
+        }
+        case COLUMN_COUNT:
+            fprintf(out, "%s%*s", space, columns, count_text(cell->number, text));
+            break;
+        case COLUMN_ID:
+            fprintf(out, "%s%*" PRIu64, space, columns, cell->number);
+            break;
+        case COLUMN_TEXT: {
+            bool last = is_last(sheet, i);
+            char *clean = text_clean(cell->text);
+            size_t left = sheet->terminal->columns > used + 2 + LABEL_LEAST_COLUMNS
+                              ? sheet->terminal->columns - used - 2
+                              : LABEL_LEAST_COLUMNS;
+            name_shorten(clean, last ? left : sheet->widths[i]);
+            size_t length = text_columns(clean);
+            fprintf(out, "%s%s%*s", space, clean,
+                    last || length >= sheet->widths[i] ? 0 : (int)(sheet->widths[i] - length), "");
+            free(clean);
+            break;
+        }
+        case COLUMN_LABEL: {
+            size_t taken = used + strlen(space) + (cell->prefix ? text_columns(cell->prefix) : 0);
+            size_t left = sheet->terminal->columns > taken + LABEL_LEAST_COLUMNS
+                              ? sheet->terminal->columns - taken
+                              : LABEL_LEAST_COLUMNS;
+            char *name = sheet_label(sheet, (uint32_t)cell->number, left);
+            fprintf(out, "%s%s%s", space, cell->prefix ? cell->prefix : "", name);
+            free(name);
+            continue;
+        }
+        }
+        used += strlen(space) + (size_t)columns;
+        space = "  ";
+    }
+    putc('\n', out);
+    sheet->rows++;
+}
+
+/* ---- JSON and CSV ---------------------------------------------------------------------------- */
+
+static void write_json_row(struct sheet *sheet, const struct cell *cells)
+{
+    struct json *j = &sheet->json;
+    const struct labels *labels = &sheet->view->labels;
+    char text[1024];
+    json_open(j, NULL, '{');
+    for (size_t i = 0; i < sheet->column_count; i++) {
+        const struct column *column = &sheet->columns[i];
+        uint32_t label = (uint32_t)cells[i].number;
+        switch (column->kind) {
+        case COLUMN_SHARE:
+            json_double(j, column->key, share_percent(cells[i].number, sheet->view->total));
+            break;
+        case COLUMN_TEXT:
+            json_string(j, column->key, cells[i].text);
+            break;
+        case COLUMN_LABEL:
+            json_string(j, "function", label_name(labels, label, text, sizeof text));
+            json_string(j, "module", label_module(labels, label));
+            break;
+        case COLUMN_PATH:
+            json_open(j, column->key, '[');
+            for (uint32_t k = first_frame(sheet, &cells[i]); k < cells[i].label_count; k++)
+                json_string(j, NULL, label_name(labels, cells[i].labels[k], text, sizeof text));
+            json_close(j, ']');
+            break;
+        default:
+            json_unsigned(j, column->key, cells[i].number);
+            break;
+        }
+    }
+    json_close(j, '}');
+}
+
+static void write_csv_text(FILE *out, const char *text)
+{
+    bool plain = strpbrk(text, ",\"\r\n") == NULL;
+    if (!plain)
+        putc('"', out);
+    for (; *text; text++) {
+        if (*text == '"')
+            putc('"', out);
+        putc(*text, out);
+    }
+    if (!plain)
+        putc('"', out);
+}
+
+static void write_csv_path(const struct sheet *sheet, const struct cell *cell)
+{
+    const struct labels *labels = &sheet->view->labels;
+    VEC(char) path = {0};
+    for (uint32_t k = first_frame(sheet, cell); k < cell->label_count; k++) {
+        char text[1024];
+        if (path.count)
+            vec_push(&path, ';');
+        for (const char *c = label_name(labels, cell->labels[k], text, sizeof text); *c; c++)
+            vec_push(&path, *c == ';' ? ':' : *c);
+    }
+    vec_push(&path, '\0');
+    write_csv_text(sheet->terminal->out, path.items);
+    vec_free(&path);
+}
+
+static void write_csv_row(struct sheet *sheet, const struct cell *cells)
+{
+    FILE *out = sheet->terminal->out;
+    const struct labels *labels = &sheet->view->labels;
+    char text[1024];
+    for (size_t i = 0; i < sheet->column_count; i++) {
+        uint32_t label = (uint32_t)cells[i].number;
+        if (i)
+            putc(',', out);
+        switch (sheet->columns[i].kind) {
+        case COLUMN_SHARE:
+            fprintf(out, "%.6g", share_percent(cells[i].number, sheet->view->total));
+            break;
+        case COLUMN_TEXT:
+            write_csv_text(out, cells[i].text);
+            break;
+        case COLUMN_LABEL:
+            write_csv_text(out, label_name(labels, label, text, sizeof text));
+            putc(',', out);
+            write_csv_text(out, label_module(labels, label));
+            break;
+        case COLUMN_PATH:
+            write_csv_path(sheet, &cells[i]);
+            break;
+        default:
+            fprintf(out, "%" PRIu64, cells[i].number);
+            break;
+        }
+    }
+    putc('\n', out);
+}
+
+void sheet_row(struct sheet *sheet, const struct cell *cells)
+{
+    if (sheet->format == SHEET_JSON)
+        write_json_row(sheet, cells);
+    else if (sheet->format == SHEET_CSV)
+        write_csv_row(sheet, cells);
+    else
+        print_text_row(sheet, cells);
+}

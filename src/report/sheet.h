@@ -1,0 +1,73 @@
+/*
+ * Sheets: rows of numbers and names, written as text for people, as JSON or as CSV. A view says
+ * what its columns are and gives rows; how they look is decided here, once.
+ */
+#ifndef REPORT_SHEET_H
+#define REPORT_SHEET_H
+
+#include "base/json.h"
+#include "report/amount.h"
+#include "report/terminal.h"
+#include "report/view.h"
+
+enum sheet_format { SHEET_TEXT, SHEET_JSON, SHEET_CSV };
+
+enum column_kind {
+    COLUMN_SHARE, /* of a value in the view's total */
+    COLUMN_VALUE, /* in the metric's unit */
+    COLUMN_COUNT,
+    COLUMN_ID, /* a number that names something */
+    COLUMN_TEXT,
+    COLUMN_LABEL,  /* "function [module]"; two columns for machines */
+    COLUMN_PATH,   /* labels, outermost first; below the row for people */
+    COLUMN_HIDDEN, /* a number for machines only */
+};
+
+struct column {
+    enum column_kind kind;
+    const char *title; /* for people */
+    const char *key;   /* for machines; for a label "" */
+};
+
+struct cell {
+    uint64_t number; /* value, count, label or depth */
+    const char *text;
+    const char *prefix;     /* of a label in a tree: its branches, for people */
+    const uint32_t *labels; /* of a path */
+    uint32_t label_count;
+    bool same; /* as in the row above: people need not read it again */
+};
+
+struct sheet {
+    const struct view *view;
+    enum sheet_format format;
+    struct terminal *terminal;
+    uint32_t path_frames_max; /* innermost frames of a path that are shown; 0: all */
+    struct amount_scale scale;
+    struct json json;
+    const struct column *columns;
+    size_t column_count;
+    size_t widths[8];
+    uint32_t rows;
+};
+
+/* What the outermost braces are of JSON, and the first lines of text; then tables; then the end. */
+struct sheet sheet_open(const struct view *view, enum sheet_format format,
+                        struct terminal *terminal);
+void sheet_close(struct sheet *sheet);
+
+/* A table: its key for machines and its heading, or NULL, for people. */
+void sheet_begin(struct sheet *sheet, const char *key, const char *heading,
+                 const struct column *columns, size_t count);
+void sheet_row(struct sheet *sheet, const struct cell *cells);
+
+/* `left_out` rows are known to exist and were not shown. */
+void sheet_end(struct sheet *sheet, uint64_t left_out);
+
+/* A line of text for people; nothing otherwise. */
+void sheet_note(struct sheet *sheet, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* "name [module]" in at most `columns`, clean. The caller frees it. */
+char *sheet_label(const struct sheet *sheet, uint32_t label, size_t columns);
+
+#endif

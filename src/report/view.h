@@ -1,0 +1,63 @@
+/*
+ * Views: the part of a profile that somebody wants to see, as one tree of contexts.
+ *
+ * One metric; all threads, processes and phases or the chosen ones, whose contexts are merged;
+ * then the refinements, one after the other. Everything that is shown or exported comes from here.
+ */
+#ifndef REPORT_VIEW_H
+#define REPORT_VIEW_H
+
+#include "report/label.h"
+#include "report/refine.h"
+#include "report/tree.h"
+
+/* What the children of the root are. */
+enum view_grouping {
+    GROUP_NOTHING, /* outermost frames: everything merged */
+    GROUP_THREAD,
+    GROUP_PROCESS,
+    GROUP_PHASE,
+};
+
+struct view_options {
+    const char *metric;  /* name; NULL: the first */
+    const char *thread;  /* name or tid; NULL: all */
+    const char *process; /* name of the program or pid; NULL: all */
+    const char *phase;   /* name; NULL: all */
+    enum view_grouping grouping;
+    enum label_identity identity;
+    const struct refinement *refinements;
+    size_t refinement_count;
+};
+
+struct view {
+    const struct profile *profile;
+    uint32_t metric;
+    enum view_grouping grouping;
+    struct labels labels;
+    struct tree tree; /* in preorder, with totals */
+    uint64_t total;   /* of the chosen threads, before refinements: what shares are shares of */
+};
+
+/* The profile must outlive the view. A name that does not exist is an error that says the nearest
+ * one that does. */
+int view_open(const struct profile *profile, const struct view_options *options, struct view *out,
+              struct ct_error *err);
+void view_close(struct view *view);
+
+/* The names of groups, for people: threads and processes may have none. `text` has `room` bytes. */
+const char *view_group_name(const struct profile *profile, enum view_grouping grouping,
+                            uint32_t index, char *text, size_t room);
+
+/* Whether an ancestor of the same label makes a node recursive: visits nodes in order, and says so
+ * for each. `ends` has one zero for each label at the beginning. */
+static inline bool view_is_recursive(const struct tree *tree, uint32_t *ends, uint32_t node)
+{
+    uint32_t *end = &ends[tree->nodes[node].label];
+    if (node < *end)
+        return true;
+    *end = node + tree->sizes[node];
+    return false;
+}
+
+#endif

@@ -1,0 +1,324 @@
+"""The torture programs: how each is built and run, and what its row of the pitfalls demands.
+
+The name begins with the row. The source is NAME.c unless it is given. `checks` are functions of the
+result of a recorded run (class Result in scripts/check-torture) that return what is wrong, or None.
+"""
+
+import os
+import shutil
+import subprocess
+
+
+class Skip(Exception):
+    """The machine or the user does not permit this one; the reason is the message."""
+
+
+class Case:
+    def __init__(self, name, source=None, flags=(), compiler="cc", arguments=(), checks=(),
+                 burns=True, complete=0.999, status=0, selected=True, notes=None, refused=None,
+                 refused_status=1, more=(), prepare=None, command=None, launch=None,
+                 record_options=(), recorded_env=None, noticed=None, timeout_s=None):
+        self.name, self.source, self.flags = name, source or name + ".c", list(flags)
+        self.compiler, self.arguments, self.checks = compiler, list(arguments), list(checks)
+        self.burns, self.complete, self.status = burns, complete, status
+        self.selected, self.notes, self.prepare = selected, notes, prepare
+        self.refused, self.refused_status = refused, refused_status
+        self.more = list(more)  # (output, flags, files) of libraries and helpers, built first
+        self.command, self.launch = command, launch
+        self.record_options, self.recorded_env = list(record_options), recorded_env or {}
+        self.noticed, self.timeout_s = noticed, timeout_s  # for what the suite must find wrong
+
+    def builds(self):
+        for out, flags, files in self.more:
+            yield out, "cc", list(flags), list(files)
+        if self.source != "-":
+            yield self.name, self.compiler, self.flags, [self.source]
+
+    def launcher(self, folder):
+        """What stands in front of the command, plain or recorded."""
+        return [word.replace("@", folder) for word in self.launch or ()]
+
+
+# --- checks ----------------------------------------------------------------------------------------
+
+def ms(function, least, most=None, **where):
+    """CPU time in a function, in ms; half of what it burns is enough: some of it is the kernel's."""
+    def check(result):
+        got = result.ms_in(function, **where)
+        if got < least or (most is not None and got > most):
+            return "%.0f ms in %s %s, not %s to %s" % (got, function, where or "", least, most)
+    return check
+
+
+def processes(least, most=None):
+    def check(result):
+        count = len(result.info["processes"])
+        if count < least or count > (most or least):
+            return "%d processes, not %d" % (count, least)
+    return check
+
+
+def commands(**wanted):
+    """How many processes run each program, by the name of its file."""
+    def check(result):
+        for name, least in wanted.items():
+            got = sum(p["command"].endswith("/" + name) for p in result.info["processes"])
+            if got < least:
+                return "%d processes that run %s, not %d" % (got, name, least)
+    return check
+
+
+def threads(least, *names):
+    def check(result):
+        found = [thread["name"] for thread in result.info["threads"]]
+        missing = [name for name in names if name not in found]
+        if len(found) < least or missing:
+            return "%d threads, not %d; without %s" % (len(found), least, missing or "a name missing")
+    return check
+
+
+def module(name, least):
+    def check(result):
+        got = result.module_ms(name)
+        if got < least:
+            return "%.0f ms in %s, not %d" % (got, name, least)
+    return check
+
+
+def fact(key, test, wanted):
+    def check(result):
+        value = result.info.get(key)
+        if value is None or not test(value):
+            return "%s is %s, not %s" % (key, value, wanted)
+    return check
+
+
+PLUGINS = [("plugin_%s.so" % name, ["-shared", "-fPIC", "-DNAME=" + name], ["plugin.c"])
+           for name in ("a", "b")]
+
+
+def children(way, count, **more):
+    """Row 7: one way to make a child; `count` processes in all."""
+    return Case("r07_" + way, "r07_children.c", arguments=[way],
+                checks=[processes(count), ms("burn_in_parent", 80), ms("burn_in_child", 45)], **more)
+
+
+def life(what, count, *names, **more):
+    """Row 8: one kind of threads."""
+    return Case("r08_" + what, "r08_threads.c", arguments=[what], checks=[threads(count, *names)],
+                **more)
+
+
+LAUNCHER = ("launch_limits", [], ["launch_limits.c"])
+PRELOADED = [("preloaded.so", ["-shared", "-fPIC"], ["preloaded.c"])]
+TLS_LIBRARY = [("tls_library.so", ["-shared", "-fPIC"], ["tls_library.c"])]
+
+
+def end(how, status, **more):
+    """Row 16: one way to end without warning."""
+    return Case("r16_" + how, "r16_ends.c", arguments=[how], status=status,
+                checks=[ms("before_the_end", 200), ms("beside", 60)] + more.pop("checks", []), **more)
+
+
+def limit(what, function, **more):
+    """Row 19: something is taken away by the program itself."""
+    return Case("r19_" + what, "r19_limits.c", arguments=[what], checks=[ms(function, 100)], **more)
+
+
+def surroundings(what, **more):
+    """Row 45: one change of the surroundings."""
+    return Case("r45_" + what, "r45_roots.c", arguments=[what], prepare=permitted(what),
+                checks=[processes(3 if what in ("session", "pid") else 2), threads(3), ms("inside", 75),
+                        ms("in_thread", 50), ms("in_child", 50)], **more)
+
+
+def broken(what, noticed, **more):
+    """The suite itself: what goes wrong in the recorded run only must be noticed."""
+    return Case("suite_" + what, "broken.c", arguments=[what], recorded_env={"BROKEN": "1"},
+                noticed=noticed, checks=[ms("expected_function", 20)], **more)
+
+
+def said_or_measured(result):
+    """Nothing was measured, and nobody said so."""
+    if not result.info["samples"] and b"calltrail: " not in result.run.stderr:
+        return "no samples, and not a word about it"
+
+
+def permitted(what):
+    def prepare(folder):
+        done = subprocess.run([os.path.join(folder, "r45_" + what), what], cwd=folder,
+                              capture_output=True, text=True)
+        shutil.rmtree(os.path.join(folder, "empty"), ignore_errors=True)
+        return done.stderr.strip() if done.returncode == 125 else None
+    return prepare
+
+
+def make_setuid(folder):
+    if os.geteuid() != 0:
+        return "only root can make a setuid program of another user"
+    path = os.path.join(folder, "r18_setuid")
+    os.chown(path, 65534, 65534)
+    os.chmod(path, 0o4755)
+
+
+def make_script(folder):
+    """A script whose interpreter is a program of ours."""
+    path = os.path.join(folder, "script")
+    with open(path, "w") as file:
+        file.write("#!%s/r18_script argument\n" % folder)
+    os.chmod(path, 0o755)
+
+
+def make_unexecutable(folder):
+    os.chmod(os.path.join(folder, "r18_not_executable"), 0o644)
+
+
+def make_folder(folder):
+    """Plugins where only the library that loads them looks."""
+    os.mkdir(os.path.join(folder, "plugins"))
+    for name in "plugin_a.so", "plugin_b.so":
+        os.rename(os.path.join(folder, name), os.path.join(folder, "plugins", name))
+
+
+def launches(*words):
+    """Skips where the launcher cannot do what it is for."""
+    def prepare(folder):
+        done = subprocess.run([os.path.join(folder, "launch_limits"), *words, "true"],
+                              capture_output=True, text=True)
+        return done.stderr.strip() if done.returncode else None
+    return dict(prepare=prepare, launch=["@/launch_limits", *words])
+
+
+CASES = [
+    # 44: the program's view of itself
+    Case("r44_environment", checks=[commands(r44_environment=7), commands(env=1)]),
+    Case("r44_closefrom", checks=[processes(2), threads(3, "after-close"),
+                                  ms("after_close_range", 75), ms("in_child", 50),
+                                  ms("in_thread", 50)]),
+    # 40: exec while a sample is pending
+    Case("r40_exec_pending", checks=[processes(151)]),
+    Case("r40_exec_thread", checks=[processes(21)]),
+    # 39: blocked signals and no room in the queue
+    Case("r39_sigpending"),
+    # 42: forks without handlers
+    Case("r42_raw_fork", checks=[processes(6), ms("only_in_parent", 200, 480),
+                                 ms("only_in_child", 250, 600)]),
+    # 6: signals of the program's own
+    Case("r06_own_sigprof", checks=[ms("with_timer", 150), ms("all_blocked", 100), threads(3),
+                                    ms("on_profile", 0)]),
+    Case("r06_masks", checks=[ms("in_handler", 250), ms("inherits", 50), ms("after_jump", 100)]),
+    # 7: children
+    children("vfork", 2),
+    children("fork", 3),
+    children("spawn", 3),
+    children("system", 6),
+    children("popen", 5),
+    children("daemon", 3),
+    children("clone", 2),
+    children("fork_tree", 4),
+    # 8: threads
+    life("many", 1001, "many-0", "many-999"),
+    life("short", 3001),
+    life("detached", 201, "detached"),
+    life("exit", 2, "outlives-main"),
+    # 1: system calls that must not be interrupted
+    Case("r01_eintr", checks=[ms("timeouts", 20), ms("ping_pong", 10)]),
+    # 3, 4: modules that come and go
+    Case("r03_dlopen_threads", more=PLUGINS, checks=[ms("burner", 50)]),
+    Case("r04_same_address", more=PLUGINS,
+         checks=[ms("work_of_a", 150, 330, module="plugin_a.so"),
+                 ms("work_of_b", 50, 115, module="plugin_b.so")]),
+    # 5: handlers on small stacks
+    Case("r05_altstack", checks=[ms("in_handler", 90, below="called_main_stack"),
+                                 ms("on_user", 100, below="main")]),
+    # 9, 10: unwinding
+    Case("r09_cancel", "r09_cancel.cpp", compiler="cxx"),
+    Case("r10_throw_gcc", "r10_throw.cpp", compiler="cxx"),
+    Case("r10_throw_clang", "r10_throw.cpp", compiler="clangxx"),
+    Case("r10_throw_static_unwinder", "r10_throw.cpp", compiler="cxx",
+         flags=["-static-libgcc", "-static-libstdc++", "-O2"]),
+    Case("r10_uncaught", "r10_uncaught.cpp", compiler="cxx", status=134, checks=[ms("_ZL7throwerv", 100)]),
+    # 11, 12: jumps and contexts
+    Case("r11_longjmp", checks=[ms("after_jump", 10, below="jumps"),
+                                ms("after_handler", 50, below="from_handler")]),
+    Case("r11_longjmp_chk", "r11_longjmp.c", flags=["-O2", "-D_FORTIFY_SOURCE=2"]),
+    Case("r12_coroutines", checks=[ms("in_coroutine", 50, below="body")]),
+    # 13, 14: long and unknown ways; the walk ends with a reason
+    Case("r13_deep", complete=0, checks=[ms("recurse", 75)]),
+    Case("r14_no_cfi", complete=0.1, checks=[ms("burn_ms", 50, below="main")]),
+    # 15: others who walk the stack
+    Case("r15_backtrace", flags=["-rdynamic"]),
+    # 16: ends without warning
+    end("kill", 137),
+    end("segv", 139),
+    end("abort", 134),
+    end("term", 143),
+    end("_exit", 33),
+    end("exec", 0, checks=[processes(2)]),
+    # 17: static TLS, and LD_PRELOAD in use by the program
+    Case("r17_tls", more=PRELOADED, checks=[processes(7)]),
+    Case("r17_tls_surplus", more=TLS_LIBRARY),
+    # 18: targets that cannot be recorded, and scripts
+    Case("r18_static", "r18_burn.c", flags=["-static"], refused="static"),
+    Case("r18_setuid", "r18_burn.c", prepare=make_setuid, refused="setuid"),
+    Case("r18_32bit", "r18_32bit.S", flags=["-m32", "-nostdlib", "-pie", "-Wl,-dynamic-linker,/lib/ld-linux.so.2"],
+         refused="32-bit"),
+    Case("r18_missing", "r18_burn.c", command="/nonexistent/program", refused="No such file"),
+    Case("r18_not_in_path", "r18_burn.c", command="no-such-program-anywhere",
+         refused="no such program in PATH"),
+    Case("r18_folder", "r18_burn.c", command="/", refused="directory"),
+    Case("r18_not_executable", "r18_burn.c", prepare=make_unexecutable,
+         refused="Permission denied"),
+    Case("r18_script", "r18_burn.c", prepare=make_script, command="../script",
+         checks=[ms("burn_ms", 100)]),
+    # 19: nothing left for a guest
+    limit("seccomp", "with_filter"),
+    limit("files", "without_files"),
+    limit("memory", "without_memory"),
+    Case("r19_small_as", "r20_burn.c", more=[LAUNCHER], notes="memory|address space", burns=False,
+         checks=[said_or_measured],
+         **launches("as", str(1 << 30))),
+    Case("r19_few_files", "r20_burn.c", more=[LAUNCHER], **launches("nofile", "24")),
+    # 20: no perf events
+    Case("r20_no_perf", "r20_burn.c", more=[LAUNCHER], notes="timer",
+         checks=[ms("in_thread", 100), ms("in_main", 100),
+                 fact("event_source", lambda v: "timer" in str(v), "a timer")],
+         **launches("noperf")),
+    # 21: who the caller of dlopen is
+    Case("r21_origin", checks=[module("plugin_a.so", 150)], prepare=make_folder,
+         more=PLUGINS + [("loader.so", ["-shared", "-fPIC", "-Wl,-rpath,$ORIGIN/plugins"],
+                          ["loader.c"])]),
+    # 22: malloc from everywhere
+    Case("r22_malloc", checks=[processes(41)]),
+    # 41: functions that know their caller
+    Case("r41_callers"),
+    # 43: limits on files and shared memory
+    Case("r43_contexts"),
+    Case("r43_fsize", "r43_contexts.c", arguments=["fsize"]),
+    Case("r43_launched_fsize", "r43_contexts.c", more=[LAUNCHER], notes="lost|room|size",
+         burns=False, checks=[said_or_measured],
+         **launches("fsize", "262144")),
+    Case("r43_small_shm", "r43_contexts.c", more=[LAUNCHER], notes="lost|room|space",
+         **launches("shm", "4m")),
+    Case("r43_tiny_shm", "r43_contexts.c", more=[LAUNCHER], notes="lost|room|space", burns=False,
+         checks=[said_or_measured],
+         **launches("shm", "512k")),
+    # 45: other surroundings
+    surroundings("chroot"),
+    surroundings("namespaces"),
+    surroundings("user"),
+    surroundings("pid"),
+    surroundings("session"),
+    surroundings("setuid"),
+    # 2: fork of a large process
+    Case("r02_huge_fork", checks=[processes(11)]),
+    # the suite itself
+    broken("stdout", "stdout: line 1"),
+    broken("stderr", "stderr: line 1"),
+    broken("status", "status 1, not 0"),
+    broken("signal", "status 137, not 0"),
+    broken("hang", "hung", timeout_s=3),
+    broken("samples", "no samples"),
+    broken("function", "ms in expected_function"),
+    broken("left", "left behind"),
+]
