@@ -47,7 +47,7 @@ struct collector {
     struct key_table functions; /* of the arena at hand: module and start to function */
     struct totals process, all; /* of the process at hand, and of all */
     uint32_t metric;
-    const struct jit_map *jit;
+    struct jit_map jit; /* of the process at hand */
 };
 
 /* A view of one arena, bounded by what is allocated of it. */
@@ -163,7 +163,7 @@ static uint32_t function_for(struct collector *c, const struct module *m, uint64
 /* Code without a module: named by what the program wrote about it, or by nothing. */
 static uint32_t jit_function(struct collector *c, uint64_t address)
 {
-    const struct jit_symbol *s = jit_find(c->jit, address);
+    const struct jit_symbol *s = jit_find(&c->jit, address);
     if (!s)
         return CTP_NONE;
     struct key_slot *slot = slot_for(&c->functions, s->start | UINT64_C(1) << 63);
@@ -418,10 +418,9 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     struct server_arena *a = &c->recording->server->arenas.items[i];
     const struct arena_header *h = a->header;
     struct arena_view v = {(const char *)h, a->allocated};
-    struct jit_map jit = {0};
     c->process = (struct totals){0};
-    jit_read(&jit, h->pid);
-    c->jit = &jit;
+    c->jit = (struct jit_map){0};
+    jit_read(&c->jit, h->pid);
     uint32_t process = add_process(c, i);
     open_modules(c, &v, h->program);
     each_thread(c, &v, process, nodes, add_thread);
@@ -436,7 +435,7 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     close_modules(c);
     free_table(&c->frames);
     free_table(&c->functions);
-    jit_free(&jit);
+    jit_free(&c->jit);
 }
 
 int collect_profile(const struct recording *recording, struct ct_error *err)
