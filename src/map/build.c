@@ -7,6 +7,7 @@
 #include "map/cfi.h"
 #include "map/corrections.h"
 #include "map/decode.h"
+#include "map/entries.h"
 #include "map/fragments.h"
 #include "map/functions.h"
 #include "map/map.h"
@@ -23,6 +24,7 @@ struct build {
     struct functions functions;
     struct unwind_table table;
     struct corrections corrections;
+    struct entries entries;
     struct map_header header;
     VEC(uint32_t) index;
     uint32_t fde_end; /* rows of the FDE at hand do not hold past this */
@@ -69,71 +71,14 @@ static bool describe_plt(struct build *b, uint32_t start, uint32_t end)
     return true;
 }
 
-struct offsets {
-    VEC(uint32_t) list;
-};
-
-static void take_entry(const struct build *b, uint64_t address, uint32_t start, uint32_t end,
-                       struct offsets *entries)
-{
-    if (address >= b->file.base + start && address < b->file.base + end)
-        vec_push(&entries->list, (uint32_t)(address - b->file.base));
-}
-
-/* Offsets in [start, end) where a function is known to begin. */
-static void collect_entries(const struct build *b, uint32_t start, uint32_t end,
-                            struct offsets *entries)
-{
-    size_t low = 0, high = b->functions.items.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (b->functions.items.items[middle].start < start)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < b->functions.items.count && b->functions.items.items[low].start < end; low++)
-        if (!(b->functions.items.items[low].flags & (FUNCTION_FRAGMENT | FUNCTION_LABEL)))
-            vec_push(&entries->list, b->functions.items.items[low].start);
-    static const int64_t tags[] = {DT_INIT, DT_FINI};
-    for (unsigned i = 0; i < 2; i++) {
-        uint64_t address;
-        if (elf_dynamic_value(&b->file, tags[i], &address))
-            take_entry(b, address, start, end, entries);
-    }
-    /* Functions whose address is taken: what relocations point at, and the arrays of constructors.
-     */
-    uint64_t at, size;
-    if (elf_dynamic_value(&b->file, DT_RELA, &at) &&
-        elf_dynamic_value(&b->file, DT_RELASZ, &size)) {
-        const uint8_t *bytes = elf_bytes_at(&b->file, at, size);
-        for (uint64_t i = 0; bytes && i + sizeof(Elf64_Rela) <= size; i += sizeof(Elf64_Rela)) {
-            Elf64_Rela r;
-            memcpy(&r, bytes + i, sizeof r);
-            if (ELF64_R_TYPE(r.r_info) == R_X86_64_RELATIVE)
-                take_entry(b, (uint64_t)r.r_addend, start, end, entries);
-        }
-    }
-    static const char *const arrays[] = {".init_array", ".fini_array", ".preinit_array"};
-    for (unsigned k = 0; k < 3; k++) {
-        Elf_Data *data = elf_section_data(elf_section(&b->file, arrays[k], NULL));
-        for (size_t i = 0; data && i + 8 <= data->d_size; i += 8) {
-            uint64_t address;
-            memcpy(&address, (const uint8_t *)data->d_buf + i, sizeof address);
-            take_entry(b, address, start, end, entries);
-        }
-    }
-}
-
 static void decode_gap(struct build *b, uint32_t start, uint32_t end)
 {
-    struct offsets entries = {0};
-    collect_entries(b, start, end, &entries);
+    size_t first = entries_from(&b->entries, start), past = entries_from(&b->entries, end);
     size_t rows = b->table.rows.count;
+    const uint32_t *entries = past > first ? b->entries.offsets.items + first : NULL;
     b->header.counts.bytes_decoded +=
-        decode_rows(&b->table, &b->file, start, end, entries.list.items, entries.list.count);
+        decode_rows(&b->table, &b->file, start, end, entries, past - first);
     b->header.counts.rows_decoded += b->table.rows.count - rows;
-    vec_free(&entries.list);
 }
 
 /*
@@ -304,6 +249,7 @@ int map_build_elf(struct elf_file *file, FILE *out, struct ct_error *err)
         elf_read_symbols(&b.file, &b.symbols);
         functions_collect(&b.file, &b.symbols, &b.cfi, &b.functions);
         fill_header(&b);
+        entries_find(&b.file, &b.cfi, &b.functions, &b.entries);
         compile_rows(&b);
         make_index(&b);
         struct map_tables tables = {.index = b.index.items,
@@ -321,6 +267,7 @@ int map_build_elf(struct elf_file *file, FILE *out, struct ct_error *err)
         unwind_free(&b.table);
         vec_free(&b.index);
         vec_free(&b.corrections.items);
+        entries_free(&b.entries);
     }
     cfi_free(&b.cfi);
     return status;

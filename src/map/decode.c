@@ -394,32 +394,6 @@ static uint32_t append_states(struct unwind_table *table, struct follower *f)
     return described;
 }
 
-/*
- * Functions that no symbol names: whatever a direct call leads to. Bytes that only look like a call
- * rarely lead to the start of something, so code before the target must have ended.
- */
-static void find_call_targets(struct follower *f, const struct elf_file *file)
-{
-    for (size_t k = 0; k < file->code.count; k++) {
-        const struct code_range *code = &file->code.items[k];
-        uint64_t size = code->end - code->start;
-        uint64_t base = code->start - file->base;
-        for (uint64_t i = 0; i + 5 <= size; i++) {
-            int32_t relative;
-            if (code->bytes[i] != 0xe8)
-                continue;
-            memcpy(&relative, code->bytes + i + 1, sizeof relative);
-            uint64_t target = base + i + 5 + (uint64_t)(int64_t)relative;
-            if (target < f->start || target >= f->end)
-                continue;
-            uint32_t at = (uint32_t)target - f->start;
-            uint8_t before = at ? f->bytes[at - 1] : 0x90;
-            if (target % 16 == 0 || before == 0xc3 || before == 0x90 || before == 0xcc)
-                f->is_entry[at] = 1;
-        }
-    }
-}
-
 static void follow_all(struct follower *f)
 {
     for (uint32_t i = 0; i < f->end - f->start; i++)
@@ -468,7 +442,6 @@ uint32_t decode_rows(struct unwind_table *table, const struct elf_file *file, ui
     for (size_t k = 0; k < entry_count; k++)
         if (entries[k] >= start && entries[k] < end)
             f.is_entry[entries[k] - start] = 1;
-    find_call_targets(&f, file);
     follow_all(&f);
     uint32_t described = append_states(table, &f);
     vec_free(&f.todo);

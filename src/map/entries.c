@@ -1,0 +1,127 @@
+#include "map/entries.h"
+
+#include <string.h>
+
+struct finder {
+    const struct elf_file *file;
+    const struct cfi *cfi;
+    struct entries *out;
+};
+
+/* Is the offset in code, and outside every FDE? They are sorted by start. */
+static bool is_uncovered(const struct finder *f, uint64_t address)
+{
+    if (!elf_code_at(f->file, address))
+        return false;
+    uint32_t offset = (uint32_t)(address - f->file->base);
+    size_t low = 0, high = f->cfi->fdes.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (f->cfi->fdes.items[middle].start <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return !low || offset >= f->cfi->fdes.items[low - 1].end;
+}
+
+static void take(struct finder *f, uint64_t address)
+{
+    if (is_uncovered(f, address))
+        vec_push(&f->out->offsets, (uint32_t)(address - f->file->base));
+}
+
+/* Functions whose address is taken: what relocations point at, and the arrays of constructors. */
+static void take_addresses(struct finder *f)
+{
+    uint64_t at, size, address;
+    static const int64_t tags[] = {DT_INIT, DT_FINI};
+    for (unsigned i = 0; i < 2; i++)
+        if (elf_dynamic_value(f->file, tags[i], &address))
+            take(f, address);
+    if (elf_dynamic_value(f->file, DT_RELA, &at) && elf_dynamic_value(f->file, DT_RELASZ, &size)) {
+        const uint8_t *bytes = elf_bytes_at(f->file, at, size);
+        for (uint64_t i = 0; bytes && i + sizeof(Elf64_Rela) <= size; i += sizeof(Elf64_Rela)) {
+            Elf64_Rela r;
+            memcpy(&r, bytes + i, sizeof r);
+            if (ELF64_R_TYPE(r.r_info) == R_X86_64_RELATIVE)
+                take(f, (uint64_t)r.r_addend);
+        }
+    }
+    static const char *const arrays[] = {".init_array", ".fini_array", ".preinit_array"};
+    for (unsigned k = 0; k < 3; k++) {
+        Elf_Data *data = elf_section_data(elf_section(f->file, arrays[k], NULL));
+        for (size_t i = 0; data && i + 8 <= data->d_size; i += 8) {
+            memcpy(&address, (const uint8_t *)data->d_buf + i, sizeof address);
+            take(f, address);
+        }
+    }
+}
+
+/*
+ * What direct calls lead to. Bytes that only look like a call rarely lead to the start of
+ * something: the code before it must have ended.
+ */
+static void take_call_targets(struct finder *f, const struct code_range *code)
+{
+    uint64_t size = code->end - code->start;
+    for (uint64_t i = 0; i + 5 <= size; i++) {
+        int32_t relative;
+        if (code->bytes[i] != 0xe8)
+            continue;
+        memcpy(&relative, code->bytes + i + 1, sizeof relative);
+        uint64_t target = code->start + i + 5 + (uint64_t)(int64_t)relative;
+        const struct code_range *there = elf_code_at(f->file, target);
+        if (!there)
+            continue;
+        uint8_t before = target > there->start ? there->bytes[target - there->start - 1] : 0x90;
+        if (target % 16 == 0 || before == 0xc3 || before == 0x90 || before == 0xcc)
+            take(f, target);
+    }
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+void entries_find(const struct elf_file *file, const struct cfi *cfi,
+                  const struct functions *functions, struct entries *out)
+{
+    struct finder f = {.file = file, .cfi = cfi, .out = out};
+    for (size_t i = 0; i < functions->items.count; i++) {
+        const struct map_function *fn = &functions->items.items[i];
+        if (!(fn->flags & (FUNCTION_FRAGMENT | FUNCTION_LABEL)))
+            take(&f, file->base + fn->start);
+    }
+    take_addresses(&f);
+    for (size_t i = 0; i < file->code.count; i++)
+        take_call_targets(&f, &file->code.items[i]);
+    if (!out->offsets.count)
+        return;
+    qsort(out->offsets.items, out->offsets.count, sizeof *out->offsets.items, by_value);
+    size_t kept = 1;
+    for (size_t i = 1; i < out->offsets.count; i++)
+        if (out->offsets.items[i] != out->offsets.items[kept - 1])
+            out->offsets.items[kept++] = out->offsets.items[i];
+    out->offsets.count = kept;
+}
+
+void entries_free(struct entries *entries)
+{
+    vec_free(&entries->offsets);
+}
+
+size_t entries_from(const struct entries *entries, uint32_t offset)
+{
+    size_t low = 0, high = entries->offsets.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (entries->offsets.items[middle] < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
