@@ -4,6 +4,7 @@
 #   make check           set up, build, run all tests; last line: N passed, N failed
 #   make lint            formatting, static analysis, layering
 #   make check-modules   unwind rows of every module on this machine against readelf
+#   make check-torture   what breaks profilers, one small program each, under record
 #   make check-full      the long runs: 100 million single steps, all modules, long fuzzing
 #   make fuzz            fuzz every reader for FUZZ_SECONDS each
 #   make bench           measure; writes bench/RESULTS.md
@@ -17,7 +18,7 @@ comma := ,
 BUILD := build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 MESON_FLAGS := --prefix=$(PREFIX) $(if $(SANITIZE),-Db_sanitize=$(SANITIZE) -Db_lundef=false)
 
-.PHONY: all tests setup setup-tests demo check lint check-modules check-full fuzz bench install clean
+.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-full fuzz bench install clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) calltrail libcalltrail-rt.so
@@ -50,6 +51,10 @@ lint: setup-tests
 check-modules: setup-tests
 	@$(MAKE) --no-print-directory tests
 	@CFI_ORACLE=$(BUILD)/tests/cfi_oracle scripts/check-modules
+
+check-torture: setup-tests
+	@$(MAKE) --no-print-directory tests
+	@scripts/check-torture --full
 
 check-full: setup-tests
 	@$(MAKE) --no-print-directory tests

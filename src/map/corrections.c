@@ -193,12 +193,37 @@ static void compare(struct checker *c, uint32_t pc, int32_t said, bool moved)
     c->said = said;
 }
 
+/*
+ * Where the function of a makecontext stack returns to (glibc's __start_context): mov %rbx,%rsp;
+ * then uc_link into %rdi, and test %rdi,%rdi. There is no caller, and the CFI does not say so.
+ * Nothing calls it, so its first byte is a return address, which is looked up one byte before.
+ */
+static bool is_context_start(const uint8_t *bytes, uint64_t size)
+{
+    static const char *const codes[] = {"\x48\x89\xdc\x48\x8b\x3c\x24\x48\x85\xff",
+                                        "\x48\x89\xdc\x5f\x48\x85\xff"};
+    if (size > 4 && memcmp(bytes, "\xf3\x0f\x1e\xfa", 4) == 0) { /* endbr64 */
+        bytes += 4;
+        size -= 4;
+    }
+    for (unsigned i = 0; i < 2; i++)
+        if (size >= strlen(codes[i]) && memcmp(bytes, codes[i], strlen(codes[i])) == 0)
+            return true;
+    return false;
+}
+
 static void check_fde(struct checker *c, const struct elf_file *file, const struct fde *fde)
 {
     const struct code_range *code = elf_code_at(file, file->base + fde->start);
     if (!code || fde->end - fde->start > code->end - (file->base + fde->start))
         return;
     const uint8_t *bytes = code->bytes + (file->base + fde->start - code->start);
+    if (is_context_start(bytes, fde->end - fde->start)) {
+        vec_push(&c->out->items, (struct map_correction){.start = fde->start ? fde->start - 1 : 0,
+                                                         .end = fde->end,
+                                                         .rule = unwind_fixed(SPECIAL_END).rule});
+        return;
+    }
     believe(c, NOT_COUNTED);
     c->said = NOT_COUNTED;
     c->rbp_is_back = false;

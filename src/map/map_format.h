@@ -74,7 +74,10 @@ struct map_row {
     uint32_t rule;
 };
 
-/* For a pc in [start, end) at which execution was interrupted, this rule and not the row's. */
+/*
+ * For a pc in [start, end) at which execution was interrupted, this rule and not the row's. One
+ * that says "outermost" holds for return addresses too.
+ */
 struct map_correction {
     uint32_t start;
     uint32_t end;

@@ -311,19 +311,19 @@ static void add_thread(struct collector *c, const struct arena_view *v,
 {
     struct node_list list = {0};
     list_nodes(v, t, &list);
+    char name[ARENA_NAME_BYTES + 1] = "";
+    memcpy(name, t->name, ARENA_NAME_BYTES);
+    struct ctp_thread out = {.process = process,
+                             .tid = t->tid,
+                             .name = profile_add_string(c->writer, name),
+                             .creator = CTP_NONE};
+    uint32_t thread = profile_add_thread(c->writer, &out);
     if (list.items.count) {
-        char name[ARENA_NAME_BYTES + 1] = "";
-        memcpy(name, t->name, ARENA_NAME_BYTES);
-        struct ctp_thread out = {.process = process,
-                                 .tid = t->tid,
-                                 .name = profile_add_string(c->writer, name),
-                                 .creator = CTP_NONE};
-        uint32_t thread = profile_add_thread(c->writer, &out);
         profile_add_root(c->writer, thread, CTP_NONE);
         write_thread(c, v, &list, *next_node);
         *next_node += (uint32_t)list.items.count;
-        add_thread_totals(&c->process, t);
     }
+    add_thread_totals(&c->process, t);
     vec_free(&list.items);
 }
 

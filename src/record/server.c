@@ -14,8 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-static const uint64_t ARENA_MOST = UINT64_C(4) << 30; /* address space only */
-static const uint64_t ARENA_STEP = UINT64_C(1) << 20;
+/* Address space that the program may have a limit on: a quarter of a gigabyte is ten million nodes.
+ */
+static const uint64_t ARENA_MOST = UINT64_C(256) << 20;
+static const uint64_t ARENA_STEP = UINT64_C(2) << 20;
 
 static void random_name(char *text)
 {

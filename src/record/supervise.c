@@ -99,7 +99,7 @@ static void take_signal(int signals, pid_t child, struct recording *recording)
 static void supervise(struct server *server, pid_t child, int signals, struct recording *recording)
 {
     const struct record_options *options = recording->options;
-    enum { POLL_MS = 20, LOOKS_EVERY = 5 };
+    enum { POLL_MS = 10, LOOKS_EVERY = 10 };
     double start = now_s();
     struct stamp stamp = take_stamp();
     for (unsigned turn = 0;; turn++) {
@@ -166,6 +166,11 @@ static int run_program(const struct record_options *options, struct server *serv
         *exit_status = WIFSIGNALED(recording.wait_status) ? 128 + WTERMSIG(recording.wait_status)
                                                           : WEXITSTATUS(recording.wait_status);
         status = collect_profile(&recording, err);
+        if (!server->arenas.count)
+            fprintf(stderr,
+                    "calltrail: %s: nothing was recorded: the runtime did not get in, or found no "
+                    "room for what it measures (see calltrail doctor %s)\n",
+                    path, path);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
     close(signals);

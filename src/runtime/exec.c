@@ -33,6 +33,7 @@ static int (*real_posix_spawn)(pid_t *, const char *, const posix_spawn_file_act
                                const posix_spawnattr_t *, char *const[], char *const[]);
 static int (*real_posix_spawnp)(pid_t *, const char *, const posix_spawn_file_actions_t *,
                                 const posix_spawnattr_t *, char *const[], char *const[]);
+static pid_t (*real_fork)(void);
 static FILE *(*real_popen)(const char *, const char *);
 
 void exec_prepare(const char *preload_variable, const char *channel_variable)
@@ -44,7 +45,17 @@ void exec_prepare(const char *preload_variable, const char *channel_variable)
     real_fexecve = (int (*)(int, char *const[], char *const[]))dlsym(RTLD_NEXT, "fexecve");
     *(void **)&real_posix_spawn = dlsym(RTLD_NEXT, "posix_spawn");
     *(void **)&real_posix_spawnp = dlsym(RTLD_NEXT, "posix_spawnp");
+    *(void **)&real_fork = dlsym(RTLD_NEXT, "_Fork");
     *(void **)&real_popen = dlsym(RTLD_NEXT, "popen");
+}
+
+/* A fork that runs no atfork handlers: the child is told here. */
+EXPORTED pid_t _Fork(void)
+{
+    pid_t pid = real_fork();
+    if (pid == 0)
+        begin_in_child();
+    return pid;
 }
 
 static bool follows(void)

@@ -49,6 +49,12 @@ uint32_t modules_id(const struct walk_modules *set, uint32_t index)
     return ((const struct module_set *)set)->ids[index];
 }
 
+bool modules_is_own(const struct walk_modules *set, uint32_t index)
+{
+    uint64_t here = (uint64_t)(uintptr_t)modules_is_own;
+    return index < set->count && here >= set->items[index].start && here < set->items[index].end;
+}
+
 /* The tables inside a map file; the supervisor has checked the contents, this checks the frame. */
 static bool find_tables(const void *map, size_t bytes, struct map_tables *t)
 {

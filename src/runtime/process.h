@@ -27,6 +27,9 @@ struct guest {
 /* Writes the process's CPU time into the arena (start.c). */
 void say_cpu_time(void);
 
+/* In a child that was forked, after guest's page was wiped (start.c). */
+void begin_in_child(void);
+
 extern struct guest *guest; /* never NULL once the runtime has started */
 
 /* --- the arena (arena.c) ------------------------------------------------------------------- */
@@ -56,6 +59,9 @@ void modules_refresh(void);
 /* Has the dynamic linker call modules_refresh whenever it has loaded or unloaded something. */
 void modules_watch(void);
 
+/* Is this module the runtime itself? */
+bool modules_is_own(const struct walk_modules *set, uint32_t index);
+
 /* The arena's id of a module of the current set. */
 uint32_t modules_id(const struct walk_modules *set, uint32_t index);
 
@@ -66,6 +72,10 @@ void threads_forget(void);         /* in a child that was forked */
 struct thread *thread_begin(void); /* the calling thread is known and sampled from now on */
 void thread_end(void);
 void threads_wait_for_handlers(void); /* no handler that began before this is still running */
+
+/* --- signal masks and actions (masks.c) ----------------------------------------------------- */
+
+int masks_real_sigaction(int number, const struct sigaction *action, struct sigaction *old);
 
 /* --- programs that are started (exec.c) ----------------------------------------------------- */
 

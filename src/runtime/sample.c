@@ -21,7 +21,7 @@
 #include <time.h>
 #include <ucontext.h>
 
-enum { RED_ZONE = 128, KERNEL_SIGSET_BYTES = 8 };
+enum { RED_ZONE = 128 };
 
 static void take_registers(const ucontext_t *context, struct walk_registers *r)
 {
@@ -78,7 +78,9 @@ static uint32_t node_of_stack(struct thread *t, const struct walk_modules *modul
     else if (s->kept)
         node = t->nodes[s->kept - 1];
     for (uint32_t i = s->kept; i < s->count && node; i++) {
-        node = tree_child(&t->tree, node, key_of(modules, &s->frames[i]));
+        /* Our own functions that stand in for libc's are nobody's business. */
+        if (!modules_is_own(modules, s->frames[i].module))
+            node = tree_child(&t->tree, node, key_of(modules, &s->frames[i]));
         t->nodes[i] = node;
     }
     return node;
@@ -97,8 +99,13 @@ static void verify(struct thread *t, const struct walk_modules *modules,
     t->record->verify_differ += !same;
 }
 
-static void take_sample(struct thread *t, const ucontext_t *context)
+/* A slow timer says how many of its ticks one signal stands for. */
+static void take_sample(struct thread *t, const ucontext_t *context, uint64_t weight)
 {
+    if (!t->tree.slots && !tree_begin(&t->tree, t->record)) {
+        arena_count_loss(LOST_NO_ROOM);
+        return;
+    }
     struct walk_registers r;
     take_registers(context, &r);
     const struct walk_modules *modules = guest->modules;
@@ -112,10 +119,10 @@ static void take_sample(struct thread *t, const ucontext_t *context)
         arena_count_loss(LOST_NO_ROOM);
         return;
     }
-    ((struct arena_node *)arena_at(node))->count++;
+    ((struct arena_node *)arena_at(node))->count += weight;
     struct arena_thread *record = t->record;
-    record->samples++;
-    record->ends[t->stack.end]++;
+    record->samples += weight;
+    record->ends[t->stack.end] += weight;
     record->frames_walked += t->stack.count - t->stack.kept;
     record->frames_total += t->stack.count;
     if (guest->flags & CHANNEL_VERIFY)
@@ -125,7 +132,6 @@ static void take_sample(struct thread *t, const ucontext_t *context)
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     (void)number;
-    (void)info;
     uint64_t start = time_stamp();
     struct thread *t = thread_self();
     if (!guest->arena || guest->arena->paused)
@@ -134,38 +140,30 @@ static void on_signal(int number, siginfo_t *info, void *context)
         arena_count_loss(LOST_NO_THREAD);
         return;
     }
-    if (t->busy) {
+    /* However deep the stack, at most half of the time is ours: the program must get on. */
+    if (t->busy || start - t->handler_end < t->handler_ticks) {
         arena_count_loss(LOST_BUSY);
         return;
     }
     t->busy = 1;
-    take_sample(t, context);
-    uint64_t ticks = time_stamp() - start;
-    t->record->handler_ticks += ticks;
-    t->record->handler_histogram[histogram_bucket(ticks)]++;
+    take_sample(t, context,
+                1 + (uint64_t)(t->timer >= 0 && info->si_overrun > 0 ? info->si_overrun : 0));
+    t->handler_end = time_stamp();
+    t->handler_ticks = t->handler_end - start;
+    t->record->handler_ticks += t->handler_ticks;
+    t->record->handler_histogram[histogram_bucket(t->handler_ticks)]++;
     t->busy = 0;
 }
 
-/* The kernel's own structure: libc's sigaction may be interposed. */
-struct kernel_sigaction {
-    void (*handler)(int, siginfo_t *, void *);
-    unsigned long flags;
-    void (*restorer)(void);
-    unsigned long mask;
-};
-
-__attribute__((naked)) static void restorer(void)
-{
-    __asm__("movl $15, %eax\n\tsyscall"); /* rt_sigreturn */
-}
-
+/*
+ * libc installs it, with its own return from signal handlers, which unwinders know. No other signal
+ * gets in while it runs: a handler of the program could jump out of it, or cancel the thread in it.
+ */
 void sample_install(void)
 {
-    enum { SA_RESTORER_FLAG = 0x04000000 };
-    struct kernel_sigaction action = {.handler = on_signal,
-                                      .flags = SA_SIGINFO | SA_RESTART | SA_RESTORER_FLAG,
-                                      .restorer = restorer};
-    raw_syscall4(SYS_rt_sigaction, SAMPLE_SIGNAL, (long)&action, 0, KERNEL_SIGSET_BYTES);
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+    sigfillset(&action.sa_mask);
+    masks_real_sigaction(SAMPLE_SIGNAL, &action, NULL);
 }
 
 static bool start_perf(struct thread *t)

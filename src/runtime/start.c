@@ -33,7 +33,7 @@ static void begin(void)
     thread_begin();
 }
 
-static void in_child(void)
+void begin_in_child(void)
 {
     threads_forget();
     begin(); /* the page is empty now: this is another process */
@@ -113,6 +113,6 @@ static __attribute__((constructor)) void start(int argc, char **argv, char **env
     threads_prepare();
     sample_install();
     modules_watch();
-    pthread_atfork(NULL, NULL, in_child);
+    pthread_atfork(NULL, NULL, begin_in_child);
     begin();
 }

@@ -17,7 +17,8 @@ struct thread {
     struct arena_thread *record;
     struct tree tree;
     struct thread_stack stack;
-    uint32_t *nodes; /* the tree's node of each frame of the stack */
+    uint64_t handler_end, handler_ticks; /* of the last sample, by the time stamp counter */
+    uint32_t *nodes;                     /* the tree's node of each frame of the stack */
 
     /* The thread's own stack, as far as walks have seen it. Unlike a coroutine's it stays. */
     uint64_t first_sp, stack_start, stack_end;
@@ -29,6 +30,9 @@ struct thread {
     void *(*start)(void *); /* for a thread that is being made */
     void *argument;
 };
+
+/* Notes the name that the thread has now. */
+void thread_read_name(struct thread *thread);
 
 /* The calling thread's; NULL when it is not known. */
 struct thread *thread_self(void);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -88,6 +89,11 @@ static void keep_structure(struct thread *t)
     unlock_list();
 }
 
+void thread_read_name(struct thread *t)
+{
+    raw_syscall3(SYS_prctl, PR_GET_NAME, (long)t->record->name, 0);
+}
+
 /* The calling thread becomes the one that `t` describes. */
 static bool adopt(struct thread *t)
 {
@@ -96,13 +102,13 @@ static bool adopt(struct thread *t)
     t->event_fd = t->timer = -1;
     t->of = guest;
     t->record = arena_take(sizeof *t->record);
-    if (!t->record || !tree_begin(&t->tree, t->record)) {
+    if (!t->record) { /* the tree is made when the first sample comes */
         arena_count_loss(LOST_NO_ROOM);
         return false;
     }
     t->record->tid = t->tid;
     t->record->start_ns = now_ns();
-    raw_syscall3(SYS_prctl, 16 /* PR_GET_NAME */, (long)t->record->name, 0);
+    thread_read_name(t);
     lock_list();
     t->next = guest->threads;
     guest->threads = t;
@@ -131,7 +137,7 @@ void thread_end(void)
         return;
     sample_stop(t);
     self = NULL;
-    raw_syscall3(SYS_prctl, 16 /* PR_GET_NAME */, (long)t->record->name, 0);
+    thread_read_name(t);
     t->record->end_ns = now_ns();
     lock_list();
     for (struct thread **at = &guest->threads; *at; at = &(*at)->next) {
@@ -185,6 +191,18 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *made,
     int status = real_pthread_create(made, attributes, begin_thread, t);
     if (status)
         keep_structure(t);
+    return status;
+}
+
+/* A thread that outlives main never says goodbye: its name is noted when it gets it. */
+__attribute__((visibility("default"))) int pthread_setname_np(pthread_t thread, const char *name)
+{
+    static int (*real)(pthread_t, const char *);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "pthread_setname_np");
+    int status = real(thread, name);
+    if (!status && guest->arena && self && self->record && thread == pthread_self())
+        thread_read_name(self);
     return status;
 }
 

@@ -25,6 +25,7 @@ const char *const walk_end_names[WALK_END_COUNT] = {
 
 enum {
     ALL_REGISTERS = (1 << X86_COUNT) - 1,
+    OUTERMOST_RULE = SPECIAL_END << 2 | RULE_SPECIAL,
     NEED_FULL = WALK_END_COUNT, /* not an end: the fast walk cannot go on */
 };
 
@@ -453,9 +454,9 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
             break;
         }
         uint32_t rule = module.tables->rows[row].rule;
-        if (is_pc && module.tables->correction_count) {
+        if (module.tables->correction_count) {
             const struct map_correction *c = map_find_correction(module.tables, look - module.base);
-            rule = c ? c->rule : rule;
+            rule = c && (is_pc || c->rule == OUTERMOST_RULE) ? c->rule : rule;
         }
 
         if (likely(RULE_KIND(rule) != RULE_SPECIAL)) {

@@ -15,15 +15,15 @@ class Skip(Exception):
 
 class Case:
     def __init__(self, name, source=None, flags=(), compiler="cc", arguments=(), checks=(),
-                 burns=True, complete=0.999, status=0, selected=True, notes=None, refused=None,
+                 burns=True, complete=0.999, status=0, notes=None, refused=None,
                  refused_status=1, more=(), prepare=None, command=None, launch=None,
                  record_options=(), recorded_env=None, noticed=None, timeout_s=None):
         self.name, self.source, self.flags = name, source or name + ".c", list(flags)
         self.compiler, self.arguments, self.checks = compiler, list(arguments), list(checks)
         self.burns, self.complete, self.status = burns, complete, status
-        self.selected, self.notes, self.prepare = selected, notes, prepare
+        self.notes, self.prepare = notes, prepare
         self.refused, self.refused_status = refused, refused_status
-        self.more = list(more)  # (output, flags, files) of libraries and helpers, built first
+        self.more = list(more)  # (output, flags, files) of libraries and launchers, built first
         self.command, self.launch = command, launch
         self.record_options, self.recorded_env = list(record_options), recorded_env or {}
         self.noticed, self.timeout_s = noticed, timeout_s  # for what the suite must find wrong
@@ -85,11 +85,28 @@ def module(name, least):
     return check
 
 
-def fact(key, test, wanted):
+def sampled_by(word):
     def check(result):
-        value = result.info.get(key)
-        if value is None or not test(value):
-            return "%s is %s, not %s" % (key, value, wanted)
+        found = [process.get("sampled_by", "nothing") for process in result.info["processes"]]
+        if not all(word in text for text in found):
+            return "sampled by %s, not by a %s" % (found, word)
+    return check
+
+
+def few_lost(result):
+    samples, lost = result.info["samples"], result.info["lost"]
+    if lost > 0.05 * (samples + lost):
+        return "%d samples lost, %d taken" % (lost, samples)
+
+
+def gaps(least):
+    """Walks that could not go on say why, in that many ms of the time."""
+    def check(result):
+        got = sum(value for _, _, stack, value in result.contexts
+                  if any(owner == "gap" for owner, _ in stack)) / 1e6
+        missing = result.info["walks_total"] - result.info["walks_complete"]
+        if got < least or (missing == 0) != (got == 0):
+            return "%.0f ms with a reason, not %d; %d walks incomplete" % (got, least, missing)
     return check
 
 
@@ -128,8 +145,8 @@ def limit(what, function, **more):
 def surroundings(what, **more):
     """Row 45: one change of the surroundings."""
     return Case("r45_" + what, "r45_roots.c", arguments=[what], prepare=permitted(what),
-                checks=[processes(3 if what in ("session", "pid") else 2), threads(3), ms("inside", 75),
-                        ms("in_thread", 50), ms("in_child", 50)], **more)
+                checks=[processes(3 if what in ("session", "pid") else 2), threads(3),
+                        ms("inside", 75), ms("in_thread", 50), ms("in_child", 50)], **more)
 
 
 def broken(what, noticed, **more):
@@ -189,6 +206,13 @@ def launches(*words):
     return dict(prepare=prepare, launch=["@/launch_limits", *words])
 
 
+# What only --full runs: the others of its row show nearly as much.
+LONG = """r40_exec_thread r06_masks r07_spawn r07_popen r07_clone r07_fork_tree r08_detached
+r10_throw_clang r10_throw_static_unwinder r11_longjmp_chk r15_backtrace r16_segv r16_abort r16_term r16_exec
+r17_tls_surplus r18_folder r18_not_in_path r19_files r19_memory r19_few_files r43_contexts
+r43_small_shm r43_launched_fsize r45_user r45_pid r45_session r45_setuid r02_huge_fork
+suite_signal suite_stderr suite_samples""".split()
+
 CASES = [
     # 44: the program's view of itself
     Case("r44_environment", checks=[commands(r44_environment=7), commands(env=1)]),
@@ -233,19 +257,23 @@ CASES = [
                                  ms("on_user", 100, below="main")]),
     # 9, 10: unwinding
     Case("r09_cancel", "r09_cancel.cpp", compiler="cxx"),
-    Case("r10_throw_gcc", "r10_throw.cpp", compiler="cxx"),
-    Case("r10_throw_clang", "r10_throw.cpp", compiler="clangxx"),
-    Case("r10_throw_static_unwinder", "r10_throw.cpp", compiler="cxx",
+    # While the unwinder installs the context of a landing pad, the saved registers in its frame are
+    # already the landing pad's: there is no way on from there, and no unwinder finds one.
+    Case("r10_throw_gcc", "r10_throw.cpp", compiler="cxx", complete=0.95),
+    Case("r10_throw_clang", "r10_throw.cpp", compiler="clangxx", complete=0.95),
+    Case("r10_throw_static_unwinder", "r10_throw.cpp", compiler="cxx", complete=0.95,
          flags=["-static-libgcc", "-static-libstdc++", "-O2"]),
-    Case("r10_uncaught", "r10_uncaught.cpp", compiler="cxx", status=134, checks=[ms("_ZL7throwerv", 100)]),
+    Case("r10_uncaught", "r10_uncaught.cpp", compiler="cxx", status=134,
+         checks=[ms("_ZL7throwerv", 100)]),
     # 11, 12: jumps and contexts
     Case("r11_longjmp", checks=[ms("after_jump", 10, below="jumps"),
                                 ms("after_handler", 50, below="from_handler")]),
     Case("r11_longjmp_chk", "r11_longjmp.c", flags=["-O2", "-D_FORTIFY_SOURCE=2"]),
+    Case("r11_async", checks=[ms("afterwards", 100), few_lost]),
     Case("r12_coroutines", checks=[ms("in_coroutine", 50, below="body")]),
     # 13, 14: long and unknown ways; the walk ends with a reason
-    Case("r13_deep", complete=0, checks=[ms("recurse", 75)]),
-    Case("r14_no_cfi", complete=0.1, checks=[ms("burn_ms", 50, below="main")]),
+    Case("r13_deep", complete=0, checks=[gaps(50), ms("recurse", 75)]),
+    Case("r14_no_cfi", complete=0.1, checks=[gaps(1), ms("burn_ms", 50, below="main")]),
     # 15: others who walk the stack
     Case("r15_backtrace", flags=["-rdynamic"]),
     # 16: ends without warning
@@ -261,8 +289,8 @@ CASES = [
     # 18: targets that cannot be recorded, and scripts
     Case("r18_static", "r18_burn.c", flags=["-static"], refused="static"),
     Case("r18_setuid", "r18_burn.c", prepare=make_setuid, refused="setuid"),
-    Case("r18_32bit", "r18_32bit.S", flags=["-m32", "-nostdlib", "-pie", "-Wl,-dynamic-linker,/lib/ld-linux.so.2"],
-         refused="32-bit"),
+    Case("r18_32bit", "r18_32bit.S", refused="32-bit",
+         flags=["-m32", "-nostdlib", "-pie", "-Wl,-dynamic-linker,/lib/ld-linux.so.2"]),
     Case("r18_missing", "r18_burn.c", command="/nonexistent/program", refused="No such file"),
     Case("r18_not_in_path", "r18_burn.c", command="no-such-program-anywhere",
          refused="no such program in PATH"),
@@ -282,7 +310,7 @@ CASES = [
     # 20: no perf events
     Case("r20_no_perf", "r20_burn.c", more=[LAUNCHER], notes="timer",
          checks=[ms("in_thread", 100), ms("in_main", 100),
-                 fact("event_source", lambda v: "timer" in str(v), "a timer")],
+                 sampled_by("timer")],
          **launches("noperf")),
     # 21: who the caller of dlopen is
     Case("r21_origin", checks=[module("plugin_a.so", 150)], prepare=make_folder,
@@ -322,3 +350,5 @@ CASES = [
     broken("function", "ms in expected_function"),
     broken("left", "left behind"),
 ]
+for case in CASES:
+    case.selected = case.name not in LONG

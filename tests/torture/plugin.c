@@ -1,4 +1,5 @@
-/* A plugin. Two of the same size are made of it, NAME apart, so that one can lie where the other lay. */
+/* A plugin. Two of the same size are made of it, NAME apart, so that one can lie where the other
+ * lay. */
 #include "torture.h"
 
 #define JOIN_(a, b) a##b

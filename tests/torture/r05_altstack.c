@@ -1,10 +1,16 @@
 /*
- * Row 5: handlers on alternate stacks of 4, 8 and 64 KB, nested handlers, and handlers that burn
- * while they are sampled. The words below each stack must stay as they are.
+ * Row 5: handlers on alternate stacks that are just large enough, of 4, 8 and 64 KB, nested
+ * handlers, and handlers that burn while they are sampled. The words below each stack must stay as
+ * they are.
  */
 #include "torture.h"
 
+#include <sys/auxv.h>
 #include <sys/mman.h>
+
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51
+#endif
 
 enum { GUARD = 4096 };
 
@@ -40,6 +46,7 @@ static void run(size_t bytes, int number, const char *name)
     for (int i = 0; i < GUARD; i++)
         written += memory[i] != 0xa5;
     CHECK(sigaltstack(NULL, &now) == 0 && now.ss_sp == stack.ss_sp && now.ss_size == bytes);
+    CHECK(written == 0);
     printf("%s: depth %d, %s\n", name, (int)deepest, written ? "overflow" : "no overflow");
     stack.ss_flags = SS_DISABLE;
     CHECK(sigaltstack(&stack, NULL) == 0);
@@ -56,6 +63,9 @@ int main(void)
     struct sigaction action = {.sa_handler = on_user, .sa_flags = SA_ONSTACK | SA_NODEFER}, now;
     sigaction(SIGUSR1, &action, NULL);
     sigaction(SIGUSR2, &action, NULL);
+    /* Room for one signal frame and a little, but not for two. */
+    burn_ms(5); /* the lazy binder needs more than there is */
+    run(getauxval(AT_MINSIGSTKSZ) + 1536, SIGUSR1, "one frame");
     run(4096, SIGUSR1, "4 KB");
     run(8192, SIGUSR1, "8 KB");
     run(65536, SIGUSR1, "64 KB");

@@ -154,8 +154,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } ways[] = {{"vfork", vfork_exec}, {"fork", fork_exec},       {"spawn", spawn},
-                {"system", run_system}, {"popen", run_popen},     {"daemon", daemonize},
+    } ways[] = {{"vfork", vfork_exec},  {"fork", fork_exec},     {"spawn", spawn},
+                {"system", run_system}, {"popen", run_popen},    {"daemon", daemonize},
                 {"clone", clone_vm},    {"fork_tree", fork_tree}};
     self = argv[0];
     snprintf(command, sizeof command, "'%s' child", self);

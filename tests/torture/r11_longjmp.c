@@ -1,7 +1,7 @@
 /*
  * Row 11: longjmp over many frames, siglongjmp out of a handler, with and without the fortified
- * check, and calls that grow the stack again over what was left behind. The two `after` functions are
- * called from one place each: nothing else may be their caller.
+ * check, and calls that grow the stack again over what was left behind. The two `after` functions
+ * are called from one place each: nothing else may be their caller.
  */
 #include "torture.h"
 

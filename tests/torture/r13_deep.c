@@ -1,6 +1,6 @@
 /*
- * Row 13: recursion a million deep on a large stack, burning at the bottom; and recursion without an
- * end into the guard page, which the program handles on an alternate stack.
+ * Row 13: recursion a million deep on a large stack, burning at the bottom; and recursion without
+ * an end into the guard page, which the program handles on an alternate stack.
  */
 #include "torture.h"
 

@@ -1,6 +1,6 @@
 /*
- * Row 14: code that nobody describes. Assembly without unwind information, with rbp and rsp used for
- * other things, and code in anonymous memory: the walk ends with a reason, and nothing crashes.
+ * Row 14: code that nobody describes. Assembly without unwind information, with rbp and rsp used
+ * for other things, and code in anonymous memory: the walk ends with a reason, and nothing crashes.
  */
 #include "torture.h"
 
@@ -39,8 +39,8 @@ void own_rsp(long count, void *memory);
 static void (*make_code(void))(long)
 {
     static const unsigned char code[] = {0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3}; /* dec, jnz, ret */
-    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
-                      -1, 0);
+    void *page =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     memcpy(page, code, sizeof code);
     return (void (*)(long))page;
 }

@@ -1,6 +1,6 @@
 /*
- * Row 15: backtrace() while samples are taken: in ordinary code, in a handler, and deep. It sees the
- * real callers every time.
+ * Row 15: backtrace() while samples are taken: in ordinary code, in a handler, and deep. It sees
+ * the real callers every time.
  */
 #include "torture.h"
 

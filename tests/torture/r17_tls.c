@@ -1,6 +1,6 @@
 /*
- * Row 17: a program that has used 32 KB of static TLS itself, and one that clears LD_PRELOAD, sets it
- * to its own library, and starts children with it.
+ * Row 17: a program that has used 32 KB of static TLS itself, and one that clears LD_PRELOAD, sets
+ * it to its own library, and starts children with it.
  */
 #include "torture.h"
 

@@ -1,4 +1,5 @@
-/* Row 17: a library with static TLS is loaded late: the little room that there is, is still there. */
+/* Row 17: a library with static TLS is loaded late: the little room that there is, is still there.
+ */
 #include "torture.h"
 
 #include <dlfcn.h>

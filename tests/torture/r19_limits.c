@@ -1,7 +1,7 @@
 /*
- * Row 19: the program takes away from itself what a guest might need, as the argument says, and goes
- * on: "seccomp" (a filter that kills at every system call that is not on a short list), "files" (no
- * descriptor is left), "memory" (no address space is left), "stack" and "processes".
+ * Row 19: the program takes away from itself what a guest might need, as the argument says, and
+ * goes on: "seccomp" (a filter that kills at every system call that is not on a short list),
+ * "files" (no descriptor is left), "memory" (no address space is left), "stack" and "processes".
  */
 #include "torture.h"
 
@@ -89,8 +89,8 @@ static void memory(void)
     int status = setrlimit(RLIMIT_AS, &small);
     size_t blocks = 0;
     CHECK(status == 0);
-    while (blocks < 100 && mmap(NULL, 8 << 20, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
+    while (blocks < 100 && mmap(NULL, 8 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                                -1, 0) != MAP_FAILED)
         blocks++;
     printf("memory ends: %s\n", blocks < 100 ? "yes" : "no");
     without_memory();

@@ -18,11 +18,12 @@ int main(int argc, char **argv)
     void *(*load)(const char *) = (void *(*)(const char *))dlsym(loader, "load_plugin");
     void *plugin = load("plugin_a.so");
     printf("by the library: %s\n", plugin ? "found" : "not found");
-    printf("by the program: %s\n", dlopen("plugin_a.so", RTLD_NOW | RTLD_NOLOAD) ||
-                                           dlopen("plugin_b.so", RTLD_NOW)
-                                       ? "found"
-                                       : "not found");
-    unsigned (*work)(unsigned) = plugin ? (unsigned (*)(unsigned))dlsym(plugin, "plugin_work") : NULL;
+    printf("by the program: %s\n",
+           dlopen("plugin_a.so", RTLD_NOW | RTLD_NOLOAD) || dlopen("plugin_b.so", RTLD_NOW)
+               ? "found"
+               : "not found");
+    unsigned (*work)(unsigned) =
+        plugin ? (unsigned (*)(unsigned))dlsym(plugin, "plugin_work") : NULL;
     uint64_t end = thread_cpu_ns() + 300000000;
     while (work && thread_cpu_ns() < end)
         work(20000);

@@ -1,7 +1,7 @@
 /*
- * Row 39: all signals blocked for long, by raw system calls, with RLIMIT_SIGPENDING at 0: a sampling
- * signal that queues would be turned into SIGIO, and end the program. Afterwards the mask is what it
- * was, and a signal of the program's own was delivered once.
+ * Row 39: all signals blocked for long, by raw system calls, with RLIMIT_SIGPENDING at 0: a
+ * sampling signal that queues would be turned into SIGIO, and end the program. Afterwards the mask
+ * is what it was, and a signal of the program's own was delivered once.
  */
 #include "torture.h"
 

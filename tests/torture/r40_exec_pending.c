@@ -1,7 +1,7 @@
 /*
- * Row 40: exec at any moment, hundreds of times, while samples are due: a signal that is pending when
- * the new program starts would kill it. Calls itself with a smaller number until it is 0; in one of
- * three ways, and once with a failing exec before.
+ * Row 40: exec at any moment, hundreds of times, while samples are due: a signal that is pending
+ * when the new program starts would kill it. Calls itself with a smaller number until it is 0; in
+ * one of three ways, and once with a failing exec before.
  */
 #include "torture.h"
 

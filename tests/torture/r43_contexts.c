@@ -1,6 +1,6 @@
 /*
- * Row 43: thousands of distinct contexts, in many threads, to make the arena grow, while the program
- * has a small limit for the size of files; SIGXFSZ and SIGBUS must not reach it.
+ * Row 43: thousands of distinct contexts, in many threads, to make the arena grow, while the
+ * program has a small limit for the size of files; SIGXFSZ and SIGBUS must not reach it.
  */
 #include "torture.h"
 
