@@ -15,10 +15,7 @@ size_t reader_left(const struct reader *r)
 
 static void fail(struct reader *r)
 {
-    if (!r->failed) {
-        r->failed = true;
-        r->failed_at = (size_t)(r->at - r->start);
-    }
+    r->failed = true;
     r->at = r->end;
 }
 
@@ -96,17 +93,4 @@ void reader_skip(struct reader *r, uint64_t count)
         fail(r);
     else
         r->at += count;
-}
-
-const char *read_string(struct reader *r)
-{
-    size_t left = reader_left(r);
-    const uint8_t *nul = left ? memchr(r->at, 0, left) : NULL;
-    if (!nul) {
-        fail(r);
-        return NULL;
-    }
-    const char *text = (const char *)r->at;
-    r->at = nul + 1;
-    return text;
 }

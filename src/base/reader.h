@@ -1,8 +1,8 @@
 /*
  * A bounded cursor over bytes that nobody trusts.
  *
- * Every read is checked. The first read past the end sets `failed` and remembers where; all reads
- * from then on give zero, so a parser can read a whole record and ask once.
+ * Every read is checked. The first read past the end sets `failed`; all reads from then on give
+ * zero, so a parser can read a whole record and ask once.
  */
 #ifndef BASE_READER_H
 #define BASE_READER_H
@@ -15,7 +15,6 @@ struct reader {
     const uint8_t *start;
     const uint8_t *at;
     const uint8_t *end;
-    size_t failed_at; /* offset of the first read that did not fit */
     bool failed;
 };
 
@@ -29,8 +28,5 @@ uint64_t read_u64(struct reader *r);
 uint64_t read_uleb(struct reader *r);
 int64_t read_sleb(struct reader *r);
 void reader_skip(struct reader *r, uint64_t count);
-
-/* A string that ends within the bytes, or NULL (and failed). */
-const char *read_string(struct reader *r);
 
 #endif

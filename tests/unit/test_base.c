@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-static void reader_gives_values_and_remembers_the_first_underflow(void **state)
+static void reader_gives_values_and_then_zeros(void **state)
 {
     (void)state;
     const uint8_t bytes[] = {0x01, 0x02, 0x03, 0xff, 0x7f};
@@ -24,9 +24,7 @@ static void reader_gives_values_and_remembers_the_first_underflow(void **state)
     assert_false(r.failed);
     assert_int_equal(read_u32(&r), 0); /* two bytes are left */
     assert_true(r.failed);
-    assert_int_equal(r.failed_at, 3);
     assert_int_equal(read_u8(&r), 0); /* everything after a failure is zero */
-    assert_int_equal(r.failed_at, 3);
 }
 
 static void leb128_numbers_are_those_of_the_dwarf_standard(void **state)
@@ -59,15 +57,6 @@ static void an_endless_leb128_stops_at_the_end(void **state)
     assert_true(r.failed);
     r = reader_over(bytes, sizeof bytes);
     read_sleb(&r);
-    assert_true(r.failed);
-}
-
-static void a_string_must_end_within_the_bytes(void **state)
-{
-    (void)state;
-    struct reader r = reader_over("ab\0cd", 5);
-    assert_string_equal(read_string(&r), "ab");
-    assert_null(read_string(&r));
     assert_true(r.failed);
 }
 
@@ -165,10 +154,9 @@ static void mapping_names_the_file_and_the_reason(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reader_gives_values_and_remembers_the_first_underflow),
+        cmocka_unit_test(reader_gives_values_and_then_zeros),
         cmocka_unit_test(leb128_numbers_are_those_of_the_dwarf_standard),
         cmocka_unit_test(an_endless_leb128_stops_at_the_end),
-        cmocka_unit_test(a_string_must_end_within_the_bytes),
         cmocka_unit_test(skipping_past_the_end_fails_even_with_huge_counts),
         cmocka_unit_test(the_pool_keeps_each_string_once),
         cmocka_unit_test(json_escapes_what_json_cannot_hold),
