@@ -5,7 +5,7 @@
 struct reader reader_over(const void *bytes, size_t size)
 {
     const uint8_t *start = bytes;
-    return (struct reader){.start = start, .at = start, .end = size ? start + size : start};
+    return (struct reader){.at = start, .end = size ? start + size : start};
 }
 
 size_t reader_left(const struct reader *r)

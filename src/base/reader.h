@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 struct reader {
-    const uint8_t *start;
     const uint8_t *at;
     const uint8_t *end;
     bool failed;
