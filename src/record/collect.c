@@ -18,7 +18,6 @@ struct module {
     uint32_t index; /* in the profile */
     struct map map;
     bool has_map;
-    const struct arena_module *record;
 };
 
 /* What was counted, of one process or of all. */
@@ -73,7 +72,7 @@ static void open_modules(struct collector *c, const struct arena_view *v, const 
             break;
         char path[4097] = "";
         memcpy(path, r + 1, r->path_bytes);
-        struct module m = {.id = r->id, .record = r};
+        struct module m = {.id = r->id};
         if (strcmp(path, "/proc/self/exe") == 0)
             snprintf(path, sizeof path, "%s", program);
         m.has_map = r->kind == MODULE_FILE &&

@@ -81,13 +81,14 @@ static void measure_ticks(struct recording *recording, struct stamp start)
     recording->ticks_per_ns = (double)(end.ticks - start.ticks) / (end.time_s - start.time_s) / 1e9;
 }
 
-static void take_signal(int signals, pid_t child, struct recording *recording)
+static void take_signal(int signals, pid_t child, struct recording *recording, struct stamp start)
 {
     struct signalfd_siginfo info;
     struct ct_error err;
     if (read(signals, &info, sizeof info) != sizeof info || info.ssi_signo == SIGCHLD)
         return;
     if (info.ssi_signo == SIGUSR2) {
+        measure_ticks(recording, start);
         if (collect_profile(recording, &err) != CT_OK)
             fprintf(stderr, "calltrail: no snapshot: %s\n", err.text);
     } else if (info.ssi_code != SI_KERNEL) { /* a key press has reached the program already */
@@ -100,7 +101,6 @@ static void supervise(struct server *server, pid_t child, int signals, struct re
 {
     const struct record_options *options = recording->options;
     enum { POLL_MS = 10, LOOKS_EVERY = 10 };
-    double start = now_s();
     struct stamp stamp = take_stamp();
     for (unsigned turn = 0;; turn++) {
         struct pollfd wait[] = {{.fd = server->listener, .events = POLLIN},
@@ -109,18 +109,18 @@ static void supervise(struct server *server, pid_t child, int signals, struct re
         if (wait[0].revents & POLLIN)
             server_answer(server);
         server_grow_arenas(server);
-        double passed = now_s() - start;
+        double passed = now_s() - stamp.time_s;
         bool paused = passed < options->delay_s ||
                       (options->duration_s > 0 && passed >= options->delay_s + options->duration_s);
         if (paused != server->paused)
             server_pause(server, paused);
         if (turn % LOOKS_EVERY == 0)
             server_look_at_times(server);
-        measure_ticks(recording, stamp);
         if (wait[1].revents & POLLIN)
-            take_signal(signals, child, recording);
+            take_signal(signals, child, recording, stamp);
         struct rusage usage;
         if (wait4(child, &recording->wait_status, WNOHANG, &usage) == child) {
+            measure_ticks(recording, stamp);
             recording->has_usage = true;
             recording->utime_s =
                 (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6;

@@ -29,10 +29,9 @@ enum {
 
 /* Why samples were not taken. */
 enum arena_loss {
-    LOST_NO_ROOM,     /* the arena was full */
-    LOST_NO_THREAD,   /* the signal came to a thread that is not known */
-    LOST_BUSY,        /* the signal came while the thread was in calltrail's own code */
-    LOST_SMALL_STACK, /* sampling was masked: the program's handler has too little room */
+    LOST_NO_ROOM,   /* the arena was full */
+    LOST_NO_THREAD, /* the signal came to a thread that is not known */
+    LOST_BUSY,      /* the signal came while the thread was in calltrail's own code */
     ARENA_LOSSES = 8
 };
 
@@ -44,17 +43,16 @@ struct arena_header {
     _Atomic uint64_t used; /* bytes handed out; may pass `allocated`, then nothing was written */
     uint32_t pid;
     uint32_t parent_pid;
-    uint64_t start_ns;             /* CLOCK_MONOTONIC */
-    uint64_t period_ns;            /* of user CPU time between two samples */
-    uint32_t source;               /* enum sample_source */
-    uint32_t ended;                /* the process has said goodbye: 1 by exit, 2 by exec */
+    uint64_t start_ns;  /* CLOCK_MONOTONIC */
+    uint64_t period_ns; /* of user CPU time between two samples */
+    uint32_t source;    /* enum sample_source */
+    uint32_t unused;
     _Atomic uint32_t first_thread; /* places of lists, newest first */
     _Atomic uint32_t first_module;
     _Atomic uint64_t lost[ARENA_LOSSES];
-    uint64_t end_ns;
     uint64_t utime_ns, stime_ns; /* CPU time so far, when the process last said so */
     _Atomic uint32_t paused;     /* the supervisor's word: no samples now */
-    uint32_t unused;
+    uint32_t also_unused;
     char program[ARENA_PROGRAM_BYTES]; /* what it runs, by the supervisor */
 };
 
@@ -65,9 +63,8 @@ struct arena_module {
     uint32_t next;
     uint32_t id; /* counts from 1; keys of frames refer to it */
     uint64_t start, end;
-    uint64_t base; /* load address of the map's offset 0 */
-    uint32_t kind; /* enum arena_module_kind */
-    uint32_t has_map;
+    uint64_t base;       /* load address of the map's offset 0 */
+    uint32_t kind;       /* enum arena_module_kind */
     uint32_t path_bytes; /* the path follows */
     uint32_t unused;
 };
@@ -85,9 +82,7 @@ struct arena_thread {
     _Atomic uint64_t samples;
     uint64_t ends[ARENA_ENDS]; /* samples by how the walk ended, enum walk_end */
     uint64_t frames_walked;    /* those that were new; all others were only looked at */
-    uint64_t frames_total;
     uint64_t verify_checked, verify_differ;
-    uint64_t handler_ticks;                      /* of the time stamp counter */
     uint32_t handler_histogram[ARENA_HISTOGRAM]; /* by the logarithm: see histogram_bucket */
 };
 

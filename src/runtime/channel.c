@@ -128,7 +128,6 @@ bool channel_attach(void)
     if (fd >= 0)
         arena = map_descriptor(fd, message.arena_bytes, PROT_READ | PROT_WRITE);
     if (arena) {
-        guest->arena_bytes = message.arena_bytes;
         guest->flags = message.flags;
         guest->arena = arena;
     }

@@ -126,7 +126,6 @@ static void record_module(struct known_module *m, const char *path, uint32_t kin
                                .end = m->walk.end,
                                .base = m->walk.base,
                                .kind = kind,
-                               .has_map = m->map != NULL,
                                .path_bytes = (uint32_t)length};
     memcpy(r + 1, path, length);
     guest->arena->first_module = arena_place(r);

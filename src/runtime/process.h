@@ -16,7 +16,6 @@
 
 struct guest {
     struct arena_header *arena; /* NULL: not recording */
-    uint64_t arena_bytes;       /* of the mapping */
     uint64_t flags;             /* enum channel_flags */
     uint32_t next_module_id;
     _Atomic(const struct walk_modules *) modules;

@@ -124,7 +124,6 @@ static void take_sample(struct thread *t, const ucontext_t *context, uint64_t we
     record->samples += weight;
     record->ends[t->stack.end] += weight;
     record->frames_walked += t->stack.count - t->stack.kept;
-    record->frames_total += t->stack.count;
     if (guest->flags & CHANNEL_VERIFY)
         verify(t, modules, &r, at_first);
 }
@@ -150,7 +149,6 @@ static void on_signal(int number, siginfo_t *info, void *context)
                 1 + (uint64_t)(t->timer >= 0 && info->si_overrun > 0 ? info->si_overrun : 0));
     t->handler_end = time_stamp();
     t->handler_ticks = t->handler_end - start;
-    t->record->handler_ticks += t->handler_ticks;
     t->record->handler_histogram[histogram_bucket(t->handler_ticks)]++;
     t->busy = 0;
 }
