@@ -198,10 +198,12 @@ void server_grow_arenas(struct server *s)
 {
     for (size_t i = 0; i < s->arenas.count; i++) {
         struct server_arena *a = &s->arenas.items[i];
-        uint64_t used = a->header->used;
-        if (used + ARENA_STEP / 2 > a->allocated && used <= a->allocated)
-            allocate(a, a->allocated +
-                            (a->allocated / 2 > ARENA_STEP ? a->allocated / 2 : ARENA_STEP));
+        uint64_t used = a->header->used, wanted = a->header->wanted;
+        uint64_t more = a->allocated / 2 > ARENA_STEP ? a->allocated / 2 : ARENA_STEP;
+        if (wanted > a->allocated && wanted <= ARENA_MOST)
+            allocate(a, wanted + more <= ARENA_MOST ? wanted + more : ARENA_MOST);
+        else if (used + ARENA_STEP / 2 > a->allocated)
+            allocate(a, a->allocated + more <= ARENA_MOST ? a->allocated + more : ARENA_MOST);
     }
 }
 

@@ -2,10 +2,8 @@
 
 enum { UNIT = 8 };
 
-/*
- * Memory is handed out by adding to one counter. Past the end nothing is given, and the counter may
- * run on: the supervisor sees how much would have been needed.
- */
+/* Memory is handed out by adding to one counter. Where nothing is left, the supervisor is told how
+ * much is needed. */
 void *arena_take(size_t bytes)
 {
     struct arena_header *arena = guest->arena;
@@ -14,8 +12,10 @@ void *arena_take(size_t bytes)
     uint64_t size = (bytes + UNIT - 1) & ~(uint64_t)(UNIT - 1);
     uint64_t at = arena->used;
     do {
-        if (at + size > arena->allocated)
+        if (at + size > arena->allocated) {
+            arena->wanted = at + size;
             return NULL;
+        }
     } while (!__atomic_compare_exchange_n((uint64_t *)&arena->used, &at, at + size, false,
                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     return (char *)arena + at;

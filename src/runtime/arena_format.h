@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define ARENA_MAGIC   UINT64_C(0x0a616e6572616c6c) /* "llarena\n" */
-#define ARENA_VERSION 1
+#define ARENA_VERSION 2
 
 enum {
     ARENA_NAME_BYTES = 16,
@@ -31,7 +31,8 @@ enum {
 enum arena_loss {
     LOST_NO_ROOM,   /* the arena was full */
     LOST_NO_THREAD, /* the signal came to a thread that is not known */
-    LOST_BUSY,      /* the signal came while the thread was in calltrail's own code */
+    LOST_BUSY,      /* no time: the samples before it were dear; made good by the next one */
+    LOST_HIDDEN,    /* the signal was blocked: handlers on small stacks */
     ARENA_LOSSES = 8
 };
 
@@ -40,14 +41,16 @@ struct arena_header {
     uint32_t version;
     uint32_t header_bytes;
     _Atomic uint64_t allocated; /* bytes that may be written; grows; written by the supervisor */
-    _Atomic uint64_t used; /* bytes handed out; may pass `allocated`, then nothing was written */
+    _Atomic uint64_t used;      /* bytes handed out */
+    _Atomic uint64_t wanted;    /* how far it should reach, when something did not fit */
     uint32_t pid;
     uint32_t parent_pid;
-    uint64_t start_ns;  /* CLOCK_MONOTONIC */
-    uint64_t period_ns; /* of user CPU time between two samples */
-    uint32_t source;    /* enum sample_source */
-    uint32_t unused;
-    _Atomic uint32_t first_thread; /* places of lists, newest first */
+    uint64_t start_ns;                    /* CLOCK_MONOTONIC */
+    uint64_t realtime_at_zero_ns;         /* what CLOCK_REALTIME was when that clock was 0 */
+    uint64_t period_ns;                   /* of user CPU time between two samples */
+    uint32_t source;                      /* enum sample_source */
+    _Atomic uint32_t threads_not_sampled; /* no event could be had for them */
+    _Atomic uint32_t first_thread;        /* places of lists, newest first */
     _Atomic uint32_t first_module;
     _Atomic uint64_t lost[ARENA_LOSSES];
     uint64_t utime_ns, stime_ns; /* CPU time so far, when the process last said so */
@@ -82,6 +85,7 @@ struct arena_thread {
     _Atomic uint64_t samples;
     uint64_t ends[ARENA_ENDS]; /* samples by how the walk ended, enum walk_end */
     uint64_t frames_walked;    /* those that were new; all others were only looked at */
+    uint64_t merged;           /* samples that were counted with the next one */
     uint64_t verify_checked, verify_differ;
     uint32_t handler_histogram[ARENA_HISTOGRAM]; /* by the logarithm: see histogram_bucket */
 };

@@ -25,6 +25,7 @@
 
 static const char *preload; /* "LD_PRELOAD=…/libcalltrail-rt.so", and the channel's variable */
 static const char *channel;
+static bool follow; /* unlike guest->flags, a child that nobody told of its birth knows it too */
 
 static int (*real_execve)(const char *, char *const[], char *const[]);
 static int (*real_execvpe)(const char *, char *const[], char *const[]);
@@ -49,6 +50,11 @@ void exec_prepare(const char *preload_variable, const char *channel_variable)
     *(void **)&real_popen = dlsym(RTLD_NEXT, "popen");
 }
 
+void exec_follow(bool wanted)
+{
+    follow = wanted;
+}
+
 /* A fork that runs no atfork handlers: the child is told here. */
 EXPORTED pid_t _Fork(void)
 {
@@ -58,9 +64,10 @@ EXPORTED pid_t _Fork(void)
     return pid;
 }
 
+/* A program that starts under a filter of its parent's could be killed by what we do there. */
 static bool follows(void)
 {
-    return channel && (guest->flags & CHANNEL_FOLLOW);
+    return channel && follow && !is_confined();
 }
 
 /* How much room put_back needs: the pointers, and the text of a joined LD_PRELOAD. */
@@ -113,13 +120,18 @@ static char **put_back(char **out, char *text, char *const environment[])
 static struct thread *stop_sampling(void)
 {
     struct thread *t = thread_self();
+    if (guest->arena && is_confined()) { /* ignored signals are not pending */
+        struct sigaction ignore = {.sa_handler = SIG_IGN};
+        masks_real_sigaction(SAMPLE_SIGNAL, &ignore, NULL);
+        return NULL;
+    }
     if (!guest->arena || !t || t->tid != (uint32_t)raw_syscall3(SYS_gettid, 0, 0, 0))
         return NULL;
     say_cpu_time();
     uint64_t ours = UINT64_C(1) << (SAMPLE_SIGNAL - 1), before;
     struct timespec none = {0};
     raw_syscall4(SYS_rt_sigprocmask, SIG_BLOCK, (long)&ours, (long)&before, 8);
-    sample_stop(t);
+    event_stop(t);
     while (raw_syscall4(SYS_rt_sigtimedwait, (long)&ours, 0, (long)&none, 8) == SAMPLE_SIGNAL)
         ;
     raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, 8);
@@ -131,7 +143,7 @@ static int exec_failed(struct thread *t, int status)
 {
     int why = errno;
     if (t)
-        sample_start(t);
+        event_start(t);
     errno = why;
     return status;
 }

@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -27,33 +28,41 @@ static const uint64_t ours = BIT(SAMPLE_SIGNAL);
 static __thread bool thinks_blocked __attribute__((tls_model("initial-exec")));
 
 static bool asked_to_block[MOST_SIGNALS + 1]; /* by the mask of each signal's action */
-static bool has_small_stacks;
+static _Atomic uint32_t small_stacks;         /* alternate stacks of threads, as they are now */
+static bool has_hidden_samples;               /* there was one, once */
+static __thread bool has_small_stack __attribute__((tls_model("initial-exec")));
 static struct sigaction program_action; /* what the program thinks that it has installed for it */
 static int (*real_sigaction)(int, const struct sigaction *, struct sigaction *);
 
-static int change_mask(int how, const sigset_t *set, sigset_t *old)
+long masks_change(int how, const uint64_t *set, uint64_t *old)
 {
-    uint64_t wanted = 0, before = 0;
-    if (set) {
-        memcpy(&wanted, set, sizeof wanted);
-        wanted &= ~(libc_internal | ours);
-    }
+    uint64_t said = set ? *set : 0, wanted = said & ~ours, before = 0;
     long status = raw_syscall4(SYS_rt_sigprocmask, how, set ? (long)&wanted : 0, (long)&before,
                                KERNEL_SIGSET_BYTES);
     if (status < 0)
+        return status;
+    if (old)
+        *old = (before & ~ours) | (thinks_blocked ? ours : 0);
+    if (set && how == SIG_SETMASK)
+        thinks_blocked = (said & ours) != 0;
+    else if (said & ours)
+        thinks_blocked = how == SIG_BLOCK;
+    return 0;
+}
+
+static int change_mask(int how, const sigset_t *set, sigset_t *old)
+{
+    uint64_t said = 0, before;
+    if (set) {
+        memcpy(&said, set, sizeof said);
+        said &= ~libc_internal;
+    }
+    long status = masks_change(how, set ? &said : NULL, &before);
+    if (status < 0)
         return (int)-status;
     if (old) {
-        uint64_t told = (before & ~ours) | (thinks_blocked ? ours : 0);
         memset(old, 0, sizeof *old);
-        memcpy(old, &told, sizeof told);
-    }
-    if (set) {
-        uint64_t said;
-        memcpy(&said, set, sizeof said);
-        if (how == SIG_SETMASK)
-            thinks_blocked = (said & ours) != 0;
-        else if (said & ours)
-            thinks_blocked = how == SIG_BLOCK;
+        memcpy(old, &before, sizeof before);
     }
     return 0;
 }
@@ -79,37 +88,64 @@ int masks_real_sigaction(int number, const struct sigaction *action, struct siga
     return real_sigaction(number, action, old);
 }
 
-/* Handlers that are there already are told, too. */
-static void block_on_small_stacks(void)
+bool masks_hide_samples(void)
+{
+    return has_hidden_samples;
+}
+
+/* Has the handlers that run on alternate stacks block our signal, or not. */
+static void block_in_handlers(bool block)
 {
     struct sigaction action;
-    if (has_small_stacks || !guest->arena)
-        return;
-    has_small_stacks = true;
     for (int number = 1; number <= MOST_SIGNALS; number++) {
         if (number == SAMPLE_SIGNAL || masks_real_sigaction(number, NULL, &action) != 0 ||
             !(action.sa_flags & SA_ONSTACK) || action.sa_handler == SIG_DFL ||
             action.sa_handler == SIG_IGN)
             continue;
-        sigaddset(&action.sa_mask, SAMPLE_SIGNAL);
+        if (block)
+            sigaddset(&action.sa_mask, SAMPLE_SIGNAL);
+        else
+            sigdelset(&action.sa_mask, SAMPLE_SIGNAL);
         masks_real_sigaction(number, &action, NULL);
     }
 }
 
+/* Two signal frames of this machine, and what the handlers themselves need. */
+static size_t room_for_two(void)
+{
+    enum { HANDLERS_BYTES = 6144 };
+    return 2 * getauxval(AT_MINSIGSTKSZ) + HANDLERS_BYTES;
+}
+
 /*
  * A handler on an alternate stack that has no room for a second signal frame runs with our signal
- * blocked (pitfall 5). Which thread will run the handler is not known, so one small stack is
- * enough.
+ * blocked (pitfall 5). Which thread will run the handler is not known, so one small stack in any of
+ * them is enough. It blocks before the small stack is there, and unblocks when it is gone.
  */
 EXPORTED int sigaltstack(const stack_t *stack, stack_t *old)
 {
-    enum { ROOM_FOR_TWO = 16384 };
-    if (stack && !(stack->ss_flags & SS_DISABLE) && stack->ss_size < ROOM_FOR_TWO)
-        block_on_small_stacks();
+    bool was_small = has_small_stack;
+    bool is_small =
+        stack && guest->arena && !(stack->ss_flags & SS_DISABLE) && stack->ss_size < room_for_two();
+    if (is_small && !was_small && small_stacks++ == 0) {
+        has_hidden_samples = true;
+        block_in_handlers(true);
+    }
     long status = raw_syscall3(SYS_sigaltstack, (long)stack, (long)old, 0);
+    if (stack)
+        has_small_stack = status < 0 ? was_small : is_small;
+    if ((was_small || is_small) && !has_small_stack && --small_stacks == 0)
+        block_in_handlers(false);
     if (status < 0)
         errno = (int)-status;
     return status < 0 ? -1 : 0;
+}
+
+void masks_thread_ends(void)
+{
+    if (has_small_stack && --small_stacks == 0)
+        block_in_handlers(false);
+    has_small_stack = false;
 }
 
 EXPORTED int sigaction(int number, const struct sigaction *action, struct sigaction *old)
@@ -130,7 +166,7 @@ EXPORTED int sigaction(int number, const struct sigaction *action, struct sigact
         copy = *action;
         asked_to_block[number] = sigismember(&copy.sa_mask, SAMPLE_SIGNAL) == 1;
         sigdelset(&copy.sa_mask, SAMPLE_SIGNAL);
-        if ((copy.sa_flags & SA_ONSTACK) && has_small_stacks)
+        if ((copy.sa_flags & SA_ONSTACK) && small_stacks)
             sigaddset(&copy.sa_mask, SAMPLE_SIGNAL);
     }
     int status = masks_real_sigaction(number, action ? &copy : NULL, old);

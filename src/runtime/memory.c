@@ -13,7 +13,7 @@ enum { PAGE = 4096, NO_SUCH_HOW = -1, KERNEL_SIGSET_BYTES = 8 };
  * nonsense, so nothing is changed. A program that filters system calls allows this one: signal
  * handling in libc needs it.
  */
-static bool is_readable(uint64_t address)
+bool memory_can_be_read(uint64_t address)
 {
     return raw_syscall4(SYS_rt_sigprocmask, NO_SUCH_HOW, (long)address, 0, KERNEL_SIGSET_BYTES) ==
            -EINVAL;
@@ -21,7 +21,7 @@ static bool is_readable(uint64_t address)
 
 static bool find_page(struct walk_memory *m, uint64_t address)
 {
-    if (address + 8 < address || !is_readable(address))
+    if (address + 8 < address || !memory_can_be_read(address))
         return false;
     uint64_t start = address & ~(uint64_t)(PAGE - 1);
     uint64_t end = ((address + 7) | (PAGE - 1)) + 1;

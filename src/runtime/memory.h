@@ -10,6 +10,9 @@
 
 #include "runtime/walk.h"
 
+/* Can the 8 bytes at this address be read? */
+bool memory_can_be_read(uint64_t address);
+
 /* Memory of this process, with [start, end) known to be readable (0, 0: nothing is known). */
 struct walk_memory memory_of_this_process(uint64_t start, uint64_t end);
 

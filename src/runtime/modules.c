@@ -252,7 +252,7 @@ void modules_refresh(void)
 
 static void on_change(void)
 {
-    if (guest && guest->arena && _r_debug.r_state == RT_CONSISTENT)
+    if (guest && guest->arena && !is_confined() && _r_debug.r_state == RT_CONSISTENT)
         modules_refresh();
 }
 

@@ -76,17 +76,41 @@ void threads_wait_for_handlers(void); /* no handler that began before this is st
 
 int masks_real_sigaction(int number, const struct sigaction *action, struct sigaction *old);
 
+/* rt_sigprocmask as the program means it; a negative errno on failure. */
+long masks_change(int how, const uint64_t *set, uint64_t *old);
+
+/* The thread's alternate stack goes with it. */
+void masks_thread_ends(void);
+
+/* Are there handlers that run with our signal blocked? Then samples may be missing. */
+bool masks_hide_samples(void);
+
+/* --- system calls by number (syscalls.c) ---------------------------------------------------- */
+
+void syscalls_prepare(void);
+
+/* Has the program installed a filter for system calls? Then we make no more than we must. */
+bool is_confined(void);
+
 /* --- programs that are started (exec.c) ----------------------------------------------------- */
 
 /* The variables to put back, as they stood in the environment. */
 void exec_prepare(const char *preload_variable, const char *channel_variable);
+void exec_follow(bool wanted); /* are the programs that it starts recorded, too? */
 
 /* --- sampling (sample.c) ------------------------------------------------------------------- */
 
 enum { SAMPLE_SIGNAL = SIGSTKFLT };
 
 void sample_install(void);
-bool sample_start(struct thread *thread); /* the calling thread's event */
-void sample_stop(struct thread *thread);
+
+/* --- what makes samples (event.c) ----------------------------------------------------------- */
+
+/* The calling thread's event begins. False, and counted, where none can be had. */
+bool event_start(struct thread *thread);
+void event_stop(struct thread *thread);
+
+/* The first tick has come, after a random part of a period: does it count? */
+bool event_first_tick(struct thread *thread);
 
 #endif

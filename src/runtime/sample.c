@@ -1,24 +1,12 @@
-/*
- * One sample: the signal handler, and the event that makes the kernel send the signal.
- *
- * The event is a software task clock that runs in user mode only, so no system call is ever
- * interrupted. Its signal is SIGSTKFLT: nothing on x86-64 uses it, and as an ordinary signal it is
- * pending at most once, so a thread that blocks it can never fill the queue (pitfall 39).
- */
+/* One sample: the signal handler. event.c has what makes the kernel send the signal. */
 #include "runtime/memory.h"
 #include "runtime/thread.h"
 
 #include "runtime/arch/x86_64/syscall.h"
 #include "runtime/channel_format.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/perf_event.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <ucontext.h>
 
 enum { RED_ZONE = 128 };
@@ -86,6 +74,16 @@ static uint32_t node_of_stack(struct thread *t, const struct walk_modules *modul
     return node;
 }
 
+/* Walks the stack; one that is deeper than there is room for, once more with more room. */
+static void walk(struct thread *t, const struct walk_modules *modules,
+                 const struct walk_registers *r, struct walk_memory *memory)
+{
+    enum { GROWTH = 16 };
+    stack_walk(&t->stack, modules, r, memory);
+    while (t->stack.end == WALK_LIMIT && thread_grow(t, t->stack.room * GROWTH))
+        stack_walk(&t->stack, modules, r, memory);
+}
+
 static void verify(struct thread *t, const struct walk_modules *modules,
                    const struct walk_registers *r, struct walk_memory memory)
 {
@@ -99,7 +97,7 @@ static void verify(struct thread *t, const struct walk_modules *modules,
     t->record->verify_differ += !same;
 }
 
-/* A slow timer says how many of its ticks one signal stands for. */
+/* One sample may stand for several ticks. */
 static void take_sample(struct thread *t, const ucontext_t *context, uint64_t weight)
 {
     if (!t->tree.slots && !tree_begin(&t->tree, t->record)) {
@@ -111,7 +109,7 @@ static void take_sample(struct thread *t, const ucontext_t *context, uint64_t we
     const struct walk_modules *modules = guest->modules;
     struct walk_memory memory = memory_for(t, r.value[X86_RSP]);
     const struct walk_memory at_first = memory;
-    stack_walk(&t->stack, modules, &r, &memory);
+    walk(t, modules, &r, &memory);
     learn_stack(t, &memory);
     uint32_t node = node_of_stack(t, modules);
     if (!node) {
@@ -122,10 +120,41 @@ static void take_sample(struct thread *t, const ucontext_t *context, uint64_t we
     ((struct arena_node *)arena_at(node))->count += weight;
     struct arena_thread *record = t->record;
     record->samples += weight;
+    if (t->owed) {
+        record->merged += t->owed;
+        __atomic_fetch_sub((uint64_t *)&guest->arena->lost[LOST_BUSY], t->owed, __ATOMIC_RELAXED);
+        t->owed = 0;
+    }
     record->ends[t->stack.end] += weight;
     record->frames_walked += t->stack.count - t->stack.kept;
     if (guest->flags & CHANNEL_VERIFY)
         verify(t, modules, &r, at_first);
+}
+
+/* How many ticks one signal stands for. A slow timer says what it has missed. */
+static uint64_t ticks_of(const struct thread *t, const siginfo_t *info)
+{
+    uint64_t missed = t->timer >= 0 && info->si_overrun > 0 ? (uint64_t)info->si_overrun : 0;
+    return 1 + missed;
+}
+
+/*
+ * Where handlers block our signal, ticks in them are not seen. How many there were is known from
+ * the thread's user time; as that is not exact either, the count only ever grows.
+ */
+static void count_hidden(struct thread *t)
+{
+    struct rusage usage;
+    if (is_confined() || raw_syscall3(SYS_getrusage, RUSAGE_THREAD, (long)&usage, 0) < 0)
+        return;
+    uint64_t user_ns =
+        (uint64_t)usage.ru_utime.tv_sec * 1000000000 + (uint64_t)usage.ru_utime.tv_usec * 1000;
+    uint64_t due = user_ns / guest->arena->period_ns, seen = t->record->samples + t->hidden;
+    if (due > seen + 1) {
+        __atomic_fetch_add((uint64_t *)&guest->arena->lost[LOST_HIDDEN], due - seen - 1,
+                           __ATOMIC_RELAXED);
+        t->hidden += due - seen - 1;
+    }
 }
 
 static void on_signal(int number, siginfo_t *info, void *context)
@@ -133,20 +162,28 @@ static void on_signal(int number, siginfo_t *info, void *context)
     (void)number;
     uint64_t start = time_stamp();
     struct thread *t = thread_self();
-    if (!guest->arena || guest->arena->paused)
+    if (!guest->arena)
         return;
     if (!t || t->of != guest || !t->record) {
         arena_count_loss(LOST_NO_THREAD);
         return;
     }
-    /* However deep the stack, at most half of the time is ours: the program must get on. */
-    if (t->busy || start - t->handler_end < t->handler_ticks) {
-        arena_count_loss(LOST_BUSY);
+    if (t->first_period_ns && !event_first_tick(t))
+        return;
+    if (guest->arena->paused)
+        return;
+    /* However deep the stack, little of the time is ours: the program must get on. */
+    enum { SHARE = 8 };
+    uint64_t ticks = ticks_of(t, info);
+    if (start - t->handler_end < SHARE * t->handler_ticks) {
+        t->owed += (uint32_t)ticks;
+        __atomic_fetch_add((uint64_t *)&guest->arena->lost[LOST_BUSY], ticks, __ATOMIC_RELAXED);
         return;
     }
     t->busy = 1;
-    take_sample(t, context,
-                1 + (uint64_t)(t->timer >= 0 && info->si_overrun > 0 ? info->si_overrun : 0));
+    take_sample(t, context, ticks + t->owed);
+    if (masks_hide_samples())
+        count_hidden(t);
     t->handler_end = time_stamp();
     t->handler_ticks = t->handler_end - start;
     t->record->handler_histogram[histogram_bucket(t->handler_ticks)]++;
@@ -162,82 +199,4 @@ void sample_install(void)
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
     sigfillset(&action.sa_mask);
     masks_real_sigaction(SAMPLE_SIGNAL, &action, NULL);
-}
-
-static bool start_perf(struct thread *t)
-{
-    struct perf_event_attr a;
-    memset(&a, 0, sizeof a);
-    a.size = sizeof a;
-    a.type = PERF_TYPE_SOFTWARE;
-    a.config = PERF_COUNT_SW_TASK_CLOCK;
-    a.sample_period = guest->arena->period_ns;
-    a.exclude_kernel = 1;
-    a.exclude_hv = 1;
-    a.wakeup_events = 1;
-    a.disabled = 1;
-    long fd = raw_syscall6(SYS_perf_event_open, (long)&a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC, 0);
-    if (fd < 0)
-        return false;
-    struct f_owner_ex owner = {F_OWNER_TID, (int)t->tid};
-    raw_syscall3(SYS_fcntl, fd, F_SETOWN_EX, (long)&owner);
-    raw_syscall3(SYS_fcntl, fd, F_SETSIG, SAMPLE_SIGNAL);
-    raw_syscall3(SYS_fcntl, fd, F_SETFL, O_ASYNC | O_NONBLOCK);
-    t->event_page = raw_mmap(4096, PROT_READ, MAP_SHARED, (int)fd);
-    raw_syscall3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
-    t->event_fd = -1;
-    if (t->event_page) {
-        raw_syscall3(SYS_close, fd, 0, 0); /* the mapping keeps it alive */
-        return true;
-    }
-    long high = raw_syscall3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 900);
-    if (high >= 0) {
-        raw_syscall3(SYS_close, fd, 0, 0);
-        fd = high;
-    }
-    t->event_fd = (int)fd;
-    return true;
-}
-
-static bool start_timer(struct thread *t)
-{
-    struct sigevent event;
-    memset(&event, 0, sizeof event);
-    event.sigev_notify = SIGEV_THREAD_ID;
-    event.sigev_signo = SAMPLE_SIGNAL;
-    event._sigev_un._tid = (int)t->tid;
-    int timer;
-    if (raw_syscall3(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, (long)&event, (long)&timer) < 0)
-        return false;
-    long ns = (long)guest->arena->period_ns;
-    struct itimerspec every = {{ns / 1000000000, ns % 1000000000},
-                               {ns / 1000000000, ns % 1000000000}};
-    raw_syscall4(SYS_timer_settime, timer, 0, (long)&every, 0);
-    t->timer = timer;
-    return true;
-}
-
-bool sample_start(struct thread *t)
-{
-    if (start_perf(t)) {
-        guest->arena->source = SOURCE_PERF;
-        return true;
-    }
-    if (start_timer(t)) {
-        guest->arena->source = SOURCE_TIMER;
-        return true;
-    }
-    return false;
-}
-
-void sample_stop(struct thread *t)
-{
-    if (t->event_page)
-        raw_syscall3(SYS_munmap, (long)t->event_page, 4096, 0);
-    if (t->event_fd >= 0)
-        raw_syscall3(SYS_close, t->event_fd, 0, 0);
-    if (t->timer >= 0)
-        raw_syscall3(SYS_timer_delete, t->timer, 0, 0);
-    t->event_page = NULL;
-    t->event_fd = t->timer = -1;
 }

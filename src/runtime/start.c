@@ -27,8 +27,9 @@ static bool make_wiped_page(void)
 
 static void begin(void)
 {
-    if (!channel_attach())
+    if (is_confined() || !channel_attach())
         return;
+    exec_follow(guest->flags & CHANNEL_FOLLOW);
     modules_refresh();
     thread_begin();
 }
@@ -86,7 +87,8 @@ static char *take_preload(char **environment)
 void say_cpu_time(void)
 {
     struct rusage usage;
-    if (!guest->arena || raw_syscall3(SYS_getrusage, RUSAGE_SELF, (long)&usage, 0) < 0)
+    if (!guest->arena || is_confined() ||
+        raw_syscall3(SYS_getrusage, RUSAGE_SELF, (long)&usage, 0) < 0)
         return;
     guest->arena->utime_ns =
         (uint64_t)usage.ru_utime.tv_sec * 1000000000 + (uint64_t)usage.ru_utime.tv_usec * 1000;
@@ -110,6 +112,7 @@ static __attribute__((constructor)) void start(int argc, char **argv, char **env
     exec_prepare(preload, preload ? address : NULL);
     if (!channel_set_address(strchr(address, '=') + 1) || !make_wiped_page())
         return;
+    syscalls_prepare();
     threads_prepare();
     sample_install();
     modules_watch();

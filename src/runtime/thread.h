@@ -7,7 +7,8 @@
 #include "runtime/process.h"
 #include "runtime/stack.h"
 
-enum { THREAD_MOST_FRAMES = 8192 };
+/* Room for frames, at first, and at most: a recursion a million deep. */
+enum { THREAD_FIRST_FRAMES = 4096, THREAD_MOST_FRAMES = 1 << 20 };
 
 struct thread {
     struct thread *next;   /* in the list of all, or of those to be used again */
@@ -18,7 +19,14 @@ struct thread {
     struct tree tree;
     struct thread_stack stack;
     uint64_t handler_end, handler_ticks; /* of the last sample, by the time stamp counter */
+    uint32_t owed;                       /* ticks for which there was no time; the next has them */
     uint32_t *nodes;                     /* the tree's node of each frame of the stack */
+    size_t array_bytes;                  /* of the stack's arrays and the nodes, in one piece */
+
+    /* The first sample comes after a random part of a period, so that short threads count. */
+    uint64_t first_period_ns; /* 0: it has come */
+    uint64_t first_cpu_ns;    /* the thread's CPU time when its event began */
+    uint64_t hidden;          /* samples that are counted as hidden */
 
     /* The thread's own stack, as far as walks have seen it. Unlike a coroutine's it stays. */
     uint64_t first_sp, stack_start, stack_end;
@@ -30,6 +38,9 @@ struct thread {
     void *(*start)(void *); /* for a thread that is being made */
     void *argument;
 };
+
+/* More room for frames, if there is memory. What the last walk found is lost. */
+bool thread_grow(struct thread *thread, uint32_t frames);
 
 /* Notes the name that the thread has now. */
 void thread_read_name(struct thread *thread);

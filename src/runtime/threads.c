@@ -27,14 +27,16 @@ struct thread *thread_self(void)
     return self;
 }
 
+static void give_way(void)
+{
+    if (!is_confined())
+        raw_syscall3(SYS_sched_yield, 0, 0, 0);
+}
+
 static void lock_list(void)
 {
-    uint32_t expected = 0;
-    while (!__atomic_compare_exchange_n((uint32_t *)&guest->thread_list_lock, &expected, 1, false,
-                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-        expected = 0;
-        raw_syscall3(SYS_sched_yield, 0, 0, 0);
-    }
+    while (__atomic_exchange_n((uint32_t *)&guest->thread_list_lock, 1, __ATOMIC_ACQUIRE))
+        give_way();
 }
 
 static void unlock_list(void)
@@ -57,28 +59,46 @@ static struct thread *take_structure(void)
         unused = t->next;
     unlock_list();
     if (t) {
+        size_t bytes = t->array_bytes;
         uint32_t *nodes = t->nodes;
         struct thread_stack stack = {.room = t->stack.room,
                                      .past = t->stack.past,
                                      .frames = t->stack.frames,
                                      .fresh = t->stack.fresh};
         memset(t, 0, sizeof *t);
+        t->array_bytes = bytes;
         t->nodes = nodes;
         t->stack = stack;
         return t;
     }
-    const size_t room = THREAD_MOST_FRAMES;
-    size_t bytes =
-        sizeof *t + room * (sizeof *t->stack.past + 2 * sizeof *t->stack.frames + sizeof *t->nodes);
-    t = raw_mmap(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
-    if (!t)
-        return NULL;
-    t->stack.room = room;
-    t->stack.past = (void *)(t + 1);
-    t->stack.frames = (void *)(t->stack.past + room);
-    t->stack.fresh = t->stack.frames + room;
-    t->nodes = (void *)(t->stack.fresh + room);
+    t = raw_mmap(sizeof *t, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    if (t && !thread_grow(t, THREAD_FIRST_FRAMES)) {
+        raw_syscall3(SYS_munmap, (long)t, sizeof *t, 0);
+        t = NULL;
+    }
     return t;
+}
+
+bool thread_grow(struct thread *t, uint32_t frames)
+{
+    struct thread_stack *s = &t->stack;
+    size_t bytes = frames * (sizeof *s->past + 2 * sizeof *s->frames + sizeof *t->nodes);
+    void *memory = is_confined() || frames > THREAD_MOST_FRAMES
+                       ? NULL
+                       : raw_mmap(bytes, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+    if (!memory)
+        return false;
+    if (t->array_bytes)
+        raw_syscall3(SYS_munmap, (long)s->past, (long)t->array_bytes, 0);
+    t->array_bytes = bytes;
+    s->room = frames;
+    s->past_count = s->kept = s->count = 0;
+    s->past = memory;
+    s->frames = (void *)(s->past + frames);
+    s->fresh = s->frames + frames;
+    t->nodes = (void *)(s->fresh + frames);
+    return true;
 }
 
 static void keep_structure(struct thread *t)
@@ -97,6 +117,10 @@ void thread_read_name(struct thread *t)
 /* The calling thread becomes the one that `t` describes. */
 static bool adopt(struct thread *t)
 {
+    if (is_confined()) {
+        guest->arena->threads_not_sampled++;
+        return false;
+    }
     t->tid = (uint32_t)raw_syscall3(SYS_gettid, 0, 0, 0);
     t->first_sp = (uint64_t)__builtin_frame_address(0);
     t->event_fd = t->timer = -1;
@@ -116,14 +140,14 @@ static bool adopt(struct thread *t)
     guest->arena->first_thread = arena_place(t->record);
     unlock_list();
     self = t;
-    return sample_start(t);
+    return event_start(t);
 }
 
 struct thread *thread_begin(void)
 {
     if (self && self->of == guest && self->record)
         return self;
-    struct thread *t = guest->arena ? take_structure() : NULL;
+    struct thread *t = guest->arena && !is_confined() ? take_structure() : NULL;
     if (!t || !adopt(t))
         return NULL;
     pthread_setspecific(end_key, t);
@@ -135,10 +159,13 @@ void thread_end(void)
     struct thread *t = self;
     if (!t || t->of != guest || !guest->arena)
         return;
-    sample_stop(t);
+    masks_thread_ends();
+    if (!is_confined()) {
+        event_stop(t);
+        thread_read_name(t);
+        t->record->end_ns = now_ns();
+    }
     self = NULL;
-    thread_read_name(t);
-    t->record->end_ns = now_ns();
     lock_list();
     for (struct thread **at = &guest->threads; *at; at = &(*at)->next) {
         if (*at == t) {
@@ -155,7 +182,7 @@ void threads_wait_for_handlers(void)
     lock_list();
     for (struct thread *t = guest->threads; t; t = t->next)
         while (t != self && t->busy)
-            raw_syscall3(SYS_sched_yield, 0, 0, 0);
+            give_way();
     unlock_list();
 }
 
@@ -183,7 +210,11 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *made,
     if (!real_pthread_create)
         real_pthread_create = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *),
                                        void *))dlsym(RTLD_NEXT, "pthread_create");
-    struct thread *t = guest && guest->arena ? take_structure() : NULL;
+    struct thread *t = NULL;
+    if (guest->arena && is_confined())
+        guest->arena->threads_not_sampled++;
+    else if (guest->arena)
+        t = take_structure();
     if (!t)
         return real_pthread_create(made, attributes, start, argument);
     t->start = start;
@@ -201,7 +232,8 @@ __attribute__((visibility("default"))) int pthread_setname_np(pthread_t thread, 
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "pthread_setname_np");
     int status = real(thread, name);
-    if (!status && guest->arena && self && self->record && thread == pthread_self())
+    if (!status && guest->arena && !is_confined() && self && self->record &&
+        thread == pthread_self())
         thread_read_name(self);
     return status;
 }
