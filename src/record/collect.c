@@ -22,7 +22,7 @@ struct module {
 
 /* What was counted, of one process or of all. */
 struct totals {
-    uint64_t samples, complete, walked, checked, differ, lost;
+    uint64_t samples, complete, walked, checked, differ, lost, merged, threads_not_sampled;
     uint64_t histogram[ARENA_HISTOGRAM]; /* of the handler's time, in ticks */
     double utime_s, stime_s;
 };
@@ -41,10 +41,12 @@ struct key_table {
 struct collector {
     const struct recording *recording;
     struct profile_writer *writer;
-    VEC(struct module) modules; /* of the arena at hand */
-    struct key_table frames;    /* of the arena at hand: key to frame of the profile */
-    struct key_table functions; /* of the arena at hand: module and start to function */
-    struct totals process, all; /* of the process at hand, and of all */
+    VEC(struct module) modules;    /* of the arena at hand */
+    struct key_table frames;       /* of the arena at hand: key to frame of the profile */
+    struct key_table functions;    /* of the arena at hand: module and start to function */
+    struct totals process, all;    /* of the process at hand, and of all */
+    VEC(uint32_t) node_counts;     /* of each thread: a program that still runs adds more */
+    size_t next_count, last_count; /* of those, the ones that are left of the process at hand */
     uint32_t metric;
     struct jit_map jit; /* of the process at hand */
 };
@@ -214,6 +216,12 @@ struct node_list {
     VEC(const struct arena_node *) items;
 };
 
+/* A time of the arena's clock, since 1970. */
+static uint64_t since_1970(const struct arena_header *h, uint64_t clock_ns)
+{
+    return clock_ns ? clock_ns + h->realtime_at_zero_ns : 0;
+}
+
 static void list_nodes(const struct arena_view *v, const struct arena_thread *t,
                        struct node_list *out)
 {
@@ -272,6 +280,7 @@ static void add_thread_totals(struct totals *sum, const struct arena_thread *t)
     sum->walked += t->frames_walked;
     sum->checked += t->verify_checked;
     sum->differ += t->verify_differ;
+    sum->merged += t->merged;
     for (unsigned i = 0; i < ARENA_HISTOGRAM; i++)
         sum->histogram[i] += t->handler_histogram[i];
 }
@@ -284,6 +293,8 @@ static void add_totals(struct totals *sum, const struct totals *part)
     sum->checked += part->checked;
     sum->differ += part->differ;
     sum->lost += part->lost;
+    sum->merged += part->merged;
+    sum->threads_not_sampled += part->threads_not_sampled;
     sum->utime_s += part->utime_s;
     sum->stime_s += part->stime_s;
     for (unsigned i = 0; i < ARENA_HISTOGRAM; i++)
@@ -299,8 +310,8 @@ static void count_thread(struct collector *c, const struct arena_view *v,
 {
     struct node_list list = {0};
     (void)process;
-    (void)c;
     list_nodes(v, t, &list);
+    vec_push(&c->node_counts, (uint32_t)list.items.count);
     *next_node += (uint32_t)list.items.count;
     vec_free(&list.items);
 }
@@ -308,14 +319,20 @@ static void count_thread(struct collector *c, const struct arena_view *v,
 static void add_thread(struct collector *c, const struct arena_view *v,
                        const struct arena_thread *t, uint32_t process, uint32_t *next_node)
 {
+    if (c->next_count == c->last_count)
+        return; /* it came after they were counted */
     struct node_list list = {0};
     list_nodes(v, t, &list);
+    list.items.count = c->node_counts.items[c->next_count++];
     char name[ARENA_NAME_BYTES + 1] = "";
+    const struct arena_header *h = (const struct arena_header *)v->bytes;
     memcpy(name, t->name, ARENA_NAME_BYTES);
     struct ctp_thread out = {.process = process,
                              .tid = t->tid,
                              .name = profile_add_string(c->writer, name),
-                             .creator = CTP_NONE};
+                             .creator = CTP_NONE,
+                             .start_ns = since_1970(h, t->start_ns),
+                             .end_ns = since_1970(h, t->end_ns)};
     uint32_t thread = profile_add_thread(c->writer, &out);
     if (list.items.count) {
         profile_add_root(c->writer, thread, CTP_NONE);
@@ -340,13 +357,48 @@ static void each_thread(struct collector *c, const struct arena_view *v, uint32_
     vec_free(&threads);
 }
 
+/* A process that became another program ended there; the others said so, or were seen no more. */
+static void add_end(const struct server *s, size_t i, struct ctp_process *out)
+{
+    const struct server_arena *a = &s->arenas.items[i];
+    uint64_t end_ns = a->is_gone ? a->header->said_ns : 0;
+    if (a->is_gone && !end_ns)
+        end_ns = a->gone_ns;
+    for (size_t k = i + 1; k < s->arenas.count && out->exit_kind == CTP_EXIT_UNKNOWN; k++) {
+        if (s->arenas.items[k].pid == a->pid) {
+            end_ns = s->arenas.items[k].header->start_ns;
+            out->exit_kind = CTP_EXIT_EXEC;
+        }
+    }
+    out->end_ns = since_1970(a->header, end_ns);
+}
+
+/* Children that were seen, but never said hello. */
+static void add_unattached(struct collector *c)
+{
+    const struct server *s = c->recording->server;
+    for (size_t i = 0; i < s->strangers.count; i++) {
+        const struct server_stranger *stranger = &s->strangers.items[i];
+        struct ctp_process out = {.pid = stranger->pid,
+                                  .parent = stranger->parent,
+                                  .command = profile_add_string(c->writer, stranger->program),
+                                  .flags = CTP_PROCESS_UNATTACHED};
+        bool is_known = false;
+        for (size_t k = 0; k < s->arenas.count && !is_known; k++)
+            is_known = s->arenas.items[k].pid == stranger->pid;
+        if (!is_known)
+            profile_add_process(c->writer, &out, 0, NULL);
+    }
+}
+
 static uint32_t add_process(struct collector *c, size_t i)
 {
     const struct server *s = c->recording->server;
     const struct server_arena *a = &s->arenas.items[i];
     struct ctp_process out = {.pid = (uint32_t)a->pid,
                               .parent = CTP_NONE,
-                              .command = profile_add_string(c->writer, a->header->program)};
+                              .command = profile_add_string(c->writer, a->header->program),
+                              .start_ns = since_1970(a->header, a->header->start_ns)};
     for (size_t k = 0; k < i; k++) {
         if (s->arenas.items[k].pid == a->pid) {
             out.parent = (uint32_t)k;
@@ -356,7 +408,10 @@ static uint32_t add_process(struct collector *c, size_t i)
             out.flags = 0;
         }
     }
-    if (i == 0 && WIFEXITED(c->recording->wait_status)) {
+    add_end(s, i, &out);
+    if (out.exit_kind != CTP_EXIT_UNKNOWN) {
+        ;
+    } else if (i == 0 && WIFEXITED(c->recording->wait_status)) {
         out.exit_kind = CTP_EXIT_STATUS;
         out.exit_value = (uint32_t)WEXITSTATUS(c->recording->wait_status);
     } else if (i == 0 && WIFSIGNALED(c->recording->wait_status)) {
@@ -393,6 +448,8 @@ static void add_facts(struct collector *c, enum ctp_scope scope, uint32_t index,
     profile_fact_f64(w, scope, index, "rate_got_hz",
                      t->utime_s > 0 ? (double)t->samples / t->utime_s : 0);
     profile_fact_u64(w, scope, index, "lost", t->lost);
+    profile_fact_u64(w, scope, index, "merged", t->merged);
+    profile_fact_u64(w, scope, index, "threads_not_sampled", t->threads_not_sampled);
     profile_fact_u64(w, scope, index, "walks_complete", t->complete);
     profile_fact_u64(w, scope, index, "walks_total", t->samples);
     profile_fact_f64(w, scope, index, "handler_ns_p50", percentile_ns(t, 0.5, ticks));
@@ -425,6 +482,7 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     each_thread(c, &v, process, nodes, add_thread);
     for (unsigned k = 0; k < ARENA_LOSSES; k++)
         c->process.lost += h->lost[k];
+    c->process.threads_not_sampled = h->threads_not_sampled;
     c->process.utime_s = h->utime_ns ? (double)h->utime_ns / 1e9 : a->utime_s;
     c->process.stime_s = h->utime_ns ? (double)h->stime_ns / 1e9 : a->stime_s;
     add_facts(c, CTP_SCOPE_PROCESS, process, &c->process);
@@ -449,15 +507,20 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
                                 .period = s->period_ns};
     c.metric = profile_add_metric(c.writer, &metric);
     uint32_t nodes = 0;
+    VEC(size_t) last_counts = {0};
     for (size_t i = 0; i < s->arenas.count; i++) {
         struct arena_view v = {(const char *)s->arenas.items[i].header,
                                s->arenas.items[i].allocated};
         each_thread(&c, &v, 0, &nodes, count_thread);
+        vec_push(&last_counts, c.node_counts.count);
     }
     profile_begin_nodes(c.writer, nodes);
     nodes = 0;
-    for (size_t i = 0; i < s->arenas.count; i++)
+    for (size_t i = 0; i < s->arenas.count; i++) {
+        c.last_count = last_counts.items[i];
         collect_arena(&c, i, &nodes);
+    }
+    add_unattached(&c);
     if (recording->has_usage) { /* the kernel's own sum, where there is one, is better */
         c.all.utime_s = recording->utime_s;
         c.all.stime_s = recording->stime_s;
@@ -465,5 +528,7 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     add_facts(&c, CTP_SCOPE_PROFILE, 0, &c.all);
     add_facts(&c, CTP_SCOPE_METRIC, c.metric, &c.all);
     vec_free(&c.modules);
+    vec_free(&c.node_counts);
+    vec_free(&last_counts);
     return profile_writer_commit(c.writer, err);
 }

@@ -63,19 +63,47 @@ static int make_folder(struct server *s, struct ct_error *err)
     return ct_fail_errno(err, errno, "no folder for what is measured (tried /dev/shm and /tmp)");
 }
 
+static int listen_at(const struct sockaddr_un *address, socklen_t size)
+{
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 &&
+        (bind(fd, (const struct sockaddr *)address, size) != 0 || listen(fd, 1024) != 0)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static char *socket_path(const struct server *s)
+{
+    return must_format("%s/" CHANNEL_SOCKET, s->folder);
+}
+
+static bool open_listeners(struct server *s, const char *name)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path + 1, name, CHANNEL_NAME_BYTES);
+    s->listeners[0] =
+        listen_at(&address, offsetof(struct sockaddr_un, sun_path) + 1 + CHANNEL_NAME_BYTES);
+    char *path = socket_path(s);
+    if (strlen(path) < sizeof address.sun_path) {
+        strcpy(address.sun_path, path);
+        s->listeners[1] = listen_at(&address, sizeof address);
+    }
+    free(path);
+    return s->listeners[0] >= 0;
+}
+
 int server_open(struct server *s, uint64_t period_ns, uint64_t flags, struct ct_error *err)
 {
-    *s = (struct server){.listener = -1, .period_ns = period_ns, .flags = flags};
+    *s = (struct server){.listeners = {-1, -1}, .period_ns = period_ns, .flags = flags};
     CT_TRY(make_folder(s, err));
-    random_name(s->address);
-    s->address[CHANNEL_NAME_BYTES] = ',';
-    random_name(s->address + CHANNEL_NAME_BYTES + 1);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    memcpy(address.sun_path + 1, s->address, CHANNEL_NAME_BYTES);
-    socklen_t size = offsetof(struct sockaddr_un, sun_path) + 1 + CHANNEL_NAME_BYTES;
-    s->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (s->listener < 0 || bind(s->listener, (struct sockaddr *)&address, size) != 0 ||
-        listen(s->listener, 1024) != 0) {
+    char name[CHANNEL_NAME_BYTES + 1], secret[CHANNEL_NAME_BYTES + 1];
+    random_name(name);
+    random_name(secret);
+    bool listens = open_listeners(s, name);
+    s->address = must_format("%s,%s,%s", name, secret, s->listeners[1] >= 0 ? s->folder : "-");
+    if (!listens) {
         int status = ct_fail_errno(err, errno, "no socket for the recorded processes");
         server_close(s);
         return status;
@@ -109,7 +137,7 @@ static int reopen_arena(struct server *s, char *path, struct ct_error *err)
 
 int server_reopen(struct server *s, const char *folder, struct ct_error *err)
 {
-    *s = (struct server){.listener = -1, .folder = must_strdup(folder)};
+    *s = (struct server){.listeners = {-1, -1}, .folder = must_strdup(folder)};
     int status = CT_OK;
     for (size_t i = 0; status == CT_OK; i++) {
         char *path = must_format("%s/%zu.arena", folder, i);
@@ -136,15 +164,20 @@ void server_close(struct server *s)
         free(a->path);
     }
     vec_free(&s->arenas);
-    if (s->listener >= 0)
-        close(s->listener);
+    vec_free(&s->strangers);
+    for (unsigned i = 0; i < 2; i++)
+        if (s->listeners[i] >= 0)
+            close(s->listeners[i]);
     if (s->folder) {
-        char *supervisor = supervisor_file(s);
+        char *supervisor = supervisor_file(s), *socket = socket_path(s);
         unlink(supervisor);
+        unlink(socket);
         free(supervisor);
+        free(socket);
         rmdir(s->folder);
     }
     free(s->folder);
+    free(s->address);
     map_cache_close(&s->cache);
 }
 
@@ -158,33 +191,97 @@ static bool allocate(struct server_arena *a, uint64_t bytes)
     return true;
 }
 
-/* CPU time in clock ticks, for processes that end without a word. */
-static void look_at_times(struct server_arena *a)
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* What runs in a process, as /proc has it now. */
+static void program_of(uint64_t pid, char *out)
+{
+    char link[64];
+    snprintf(link, sizeof link, "/proc/%lu/exe", (unsigned long)pid);
+    ssize_t length = readlink(link, out, ARENA_PROGRAM_BYTES - 1);
+    out[length > 0 ? length : 0] = '\0';
+}
+
+/* What /proc/PID/stat says of a process, in this process's own namespace. */
+struct process_state {
+    char state;
+    unsigned parent;
+    unsigned long utime, stime; /* in clock ticks */
+};
+
+static bool read_state(uint64_t pid, struct process_state *out)
 {
     char path[64], text[1024];
-    unsigned long utime, stime;
-    snprintf(path, sizeof path, "/proc/%lu/stat", (unsigned long)a->pid);
+    snprintf(path, sizeof path, "/proc/%lu/stat", (unsigned long)pid);
     FILE *file = fopen(path, "re");
     if (!file)
-        return;
+        return false;
     size_t size = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[size] = '\0';
     const char *behind_name = strrchr(text, ')');
-    if (behind_name &&
-        sscanf(behind_name + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &utime,
-               &stime) == 2) {
+    return behind_name &&
+           sscanf(behind_name + 1, " %c %u %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+                  &out->state, &out->parent, &out->utime, &out->stime) == 4;
+}
+
+/* Its CPU time, for processes that end without a word. */
+static void look_at(struct server_arena *a)
+{
+    struct process_state p = {.state = 'X'};
+    if (read_state(a->pid, &p)) {
         double tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
-        a->utime_s = (double)utime * tick_s;
-        a->stime_s = (double)stime * tick_s;
+        a->utime_s = (double)p.utime * tick_s;
+        a->stime_s = (double)p.stime * tick_s;
+    }
+    if (p.state == 'X' || p.state == 'Z') {
+        a->is_gone = true;
+        a->gone_ns = clock_ns(CLOCK_MONOTONIC);
     }
 }
 
-void server_look_at_times(struct server *s)
+static bool is_known(const struct server *s, uint32_t pid)
 {
     for (size_t i = 0; i < s->arenas.count; i++)
-        if (!s->arenas.items[i].header->utime_ns)
-            look_at_times(&s->arenas.items[i]);
+        if (s->arenas.items[i].pid == pid)
+            return true;
+    for (size_t i = 0; i < s->strangers.count; i++)
+        if (s->strangers.items[i].pid == pid)
+            return true;
+    return false;
+}
+
+static void look_for_strangers(struct server *s, size_t arena)
+{
+    char path[64];
+    unsigned pid = (unsigned)s->arenas.items[arena].pid;
+    snprintf(path, sizeof path, "/proc/%u/task/%u/children", pid, pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    struct server_stranger found = {.parent = (uint32_t)arena};
+    while (fscanf(file, "%u", &found.pid) == 1) {
+        if (is_known(s, found.pid))
+            continue;
+        program_of(found.pid, found.program);
+        vec_push(&s->strangers, found);
+    }
+    fclose(file);
+}
+
+void server_look_around(struct server *s)
+{
+    for (size_t i = 0; i < s->arenas.count; i++) {
+        if (s->arenas.items[i].is_gone)
+            continue;
+        look_at(&s->arenas.items[i]);
+        look_for_strangers(s, i);
+    }
 }
 
 void server_pause(struct server *s, bool paused)
@@ -207,18 +304,13 @@ void server_grow_arenas(struct server *s)
     }
 }
 
-/* What runs in a process, as /proc has it now. */
-static void program_of(uint64_t pid, char *out)
-{
-    char link[64];
-    snprintf(link, sizeof link, "/proc/%lu/exe", (unsigned long)pid);
-    ssize_t length = readlink(link, out, ARENA_PROGRAM_BYTES - 1);
-    out[length > 0 ? length : 0] = '\0';
-}
-
 static int make_arena(struct server *s, const struct channel_message *m, uint64_t pid)
 {
-    struct server_arena a = {.pid = m->pid, .parent_pid = m->parent_pid};
+    /* In a namespace of its own the process does not know the numbers by which it is known here. */
+    struct server_arena a = {.pid = pid, .parent_pid = m->parent_pid};
+    struct process_state state;
+    if (pid != m->pid && read_state(pid, &state))
+        a.parent_pid = state.parent;
     a.path = must_format("%s/%zu.arena", s->folder, s->arenas.count);
     a.fd = open(a.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (a.fd < 0)
@@ -228,19 +320,18 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
     a.header = mmap(NULL, ARENA_MOST, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, a.fd, 0);
     if (a.header == MAP_FAILED)
         goto failed;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    *a.header =
-        (struct arena_header){.magic = ARENA_MAGIC,
-                              .version = ARENA_VERSION,
-                              .header_bytes = sizeof *a.header,
-                              .allocated = ARENA_STEP,
-                              .used = (sizeof *a.header + 63) & ~(uint64_t)63,
-                              .pid = (uint32_t)m->pid,
-                              .parent_pid = (uint32_t)m->parent_pid,
-                              .start_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec,
-                              .period_ns = s->period_ns,
-                              .paused = s->paused};
+    uint64_t start_ns = clock_ns(CLOCK_MONOTONIC);
+    *a.header = (struct arena_header){.magic = ARENA_MAGIC,
+                                      .version = ARENA_VERSION,
+                                      .header_bytes = sizeof *a.header,
+                                      .allocated = ARENA_STEP,
+                                      .used = (sizeof *a.header + 63) & ~(uint64_t)63,
+                                      .pid = (uint32_t)m->pid,
+                                      .parent_pid = (uint32_t)m->parent_pid,
+                                      .start_ns = start_ns,
+                                      .realtime_at_zero_ns = clock_ns(CLOCK_REALTIME) - start_ns,
+                                      .period_ns = s->period_ns,
+                                      .paused = s->paused};
     a.allocated = ARENA_STEP;
     program_of(pid, a.header->program);
     vec_push(&s->arenas, a);
@@ -357,10 +448,12 @@ static void answer_one(struct server *s, int fd)
 
 void server_answer(struct server *s)
 {
-    int fd;
-    // cppcheck-suppress nullPointer
-    while ((fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-        answer_one(s, fd);
-        close(fd);
+    for (unsigned i = 0; i < 2; i++) {
+        int fd;
+        // cppcheck-suppress nullPointer
+        while ((fd = accept4(s->listeners[i], NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+            answer_one(s, fd);
+            close(fd);
+        }
     }
 }

@@ -17,17 +17,27 @@ struct server_arena {
     uint64_t pid, parent_pid;
     uint64_t allocated;
     double utime_s, stime_s; /* as last seen from outside */
+    bool is_gone;            /* the process has ended, */
+    uint64_t gone_ns;        /* seen at this time of CLOCK_MONOTONIC */
+};
+
+/* A child of a process that is recorded, of which nothing is known. */
+struct server_stranger {
+    uint32_t pid;
+    uint32_t parent; /* index of the parent's arena */
+    char program[ARENA_PROGRAM_BYTES];
 };
 
 struct server {
-    char *folder; /* private; holds the arenas */
-    int listener;
-    char address[80]; /* the value of the environment variable */
+    char *folder;     /* private; holds the arenas */
+    int listeners[2]; /* an abstract socket, and one in the folder */
+    char *address;    /* the value of the environment variable */
     uint64_t period_ns;
     uint64_t flags;
     bool paused;
     struct map_cache cache;
     VEC(struct server_arena) arenas; /* in the order in which processes came */
+    VEC(struct server_stranger) strangers;
 };
 
 int server_open(struct server *server, uint64_t period_ns, uint64_t flags, struct ct_error *err);
@@ -36,14 +46,15 @@ void server_close(struct server *server);
 /* Takes up the arenas that a killed supervisor has left; nobody is served. */
 int server_reopen(struct server *server, const char *folder, struct ct_error *err);
 
-/* Answers whoever is waiting, and goes on. To be called when the listener is readable. */
+/* Answers whoever is waiting, and goes on. To be called when a listener is readable. */
 void server_answer(struct server *server);
 
 /* Allocates more of each arena that needs it. To be called every few milliseconds. */
 void server_grow_arenas(struct server *server);
 
-/* Notes the CPU time of the processes that are there. To be called a few times a second. */
-void server_look_at_times(struct server *server);
+/* Notes the CPU time of the processes that are there, those that are gone, and children that have
+ * not said hello. To be called a few times a second. */
+void server_look_around(struct server *server);
 
 /* Stops or goes on sampling, in all processes, also in those that come later. */
 void server_pause(struct server *server, bool paused);

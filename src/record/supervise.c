@@ -103,10 +103,11 @@ static void supervise(struct server *server, pid_t child, int signals, struct re
     enum { POLL_MS = 10, LOOKS_EVERY = 10 };
     struct stamp stamp = take_stamp();
     for (unsigned turn = 0;; turn++) {
-        struct pollfd wait[] = {{.fd = server->listener, .events = POLLIN},
-                                {.fd = signals, .events = POLLIN}};
-        poll(wait, 2, POLL_MS);
-        if (wait[0].revents & POLLIN)
+        struct pollfd wait[] = {{.fd = signals, .events = POLLIN},
+                                {.fd = server->listeners[0], .events = POLLIN},
+                                {.fd = server->listeners[1], .events = POLLIN}};
+        poll(wait, 3, POLL_MS);
+        if ((wait[1].revents | wait[2].revents) & POLLIN)
             server_answer(server);
         server_grow_arenas(server);
         double passed = now_s() - stamp.time_s;
@@ -115,8 +116,8 @@ static void supervise(struct server *server, pid_t child, int signals, struct re
         if (paused != server->paused)
             server_pause(server, paused);
         if (turn % LOOKS_EVERY == 0)
-            server_look_at_times(server);
-        if (wait[1].revents & POLLIN)
+            server_look_around(server);
+        if (wait[0].revents & POLLIN)
             take_signal(signals, child, recording, stamp);
         struct rusage usage;
         if (wait4(child, &recording->wait_status, WNOHANG, &usage) == child) {

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 
 static char socket_name[CHANNEL_NAME_BYTES], secret[CHANNEL_NAME_BYTES];
+static struct sockaddr_un in_folder = {.sun_family = AF_UNIX};
 static bool has_address;
 
 /* One at a time: the structure is too large for a small stack. */
@@ -20,10 +21,16 @@ static _Atomic uint32_t message_lock;
 
 bool channel_set_address(const char *value)
 {
-    if (strlen(value) != 2 * CHANNEL_NAME_BYTES + 1 || value[CHANNEL_NAME_BYTES] != ',')
+    enum { BOTH_NAMES = 2 * (CHANNEL_NAME_BYTES + 1) };
+    static const char name[] = "/" CHANNEL_SOCKET;
+    size_t length = strlen(value);
+    if (length <= BOTH_NAMES || length - BOTH_NAMES + sizeof name > sizeof in_folder.sun_path ||
+        value[CHANNEL_NAME_BYTES] != ',' || value[BOTH_NAMES - 1] != ',')
         return false;
     memcpy(socket_name, value, CHANNEL_NAME_BYTES);
     memcpy(secret, value + CHANNEL_NAME_BYTES + 1, CHANNEL_NAME_BYTES);
+    memcpy(in_folder.sun_path, value + BOTH_NAMES, length - BOTH_NAMES);
+    memcpy(in_folder.sun_path + length - BOTH_NAMES, name, sizeof name);
     return has_address = true;
 }
 
@@ -33,7 +40,8 @@ static int connect_channel(void)
     memcpy(address.sun_path + 1, socket_name, CHANNEL_NAME_BYTES);
     long size = (long)(offsetof(struct sockaddr_un, sun_path) + 1 + CHANNEL_NAME_BYTES);
     long fd = raw_syscall3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && raw_syscall3(SYS_connect, fd, (long)&address, size) < 0) {
+    if (fd >= 0 && raw_syscall3(SYS_connect, fd, (long)&address, size) < 0 &&
+        raw_syscall3(SYS_connect, fd, (long)&in_folder, sizeof in_folder) < 0) {
         raw_syscall3(SYS_close, fd, 0, 0);
         return -1;
     }

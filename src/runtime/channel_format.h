@@ -1,18 +1,22 @@
 /*
  * What the runtime and the supervisor say to each other.
  *
- * The supervisor listens on an abstract Unix socket with a random name; the name and a secret are
- * in the environment of the processes that it starts. A process connects when it has something to
- * ask, and closes at once: it keeps no descriptor that the program could see, close, or inherit,
- * and a chroot does not matter. Each message is this structure, with at most one descriptor.
+ * The supervisor listens on an abstract Unix socket with a random name, and on one in its folder;
+ * the name, a secret and the folder are in the environment of the processes that it starts. A
+ * process connects when it has something to ask, and closes at once: it keeps no descriptor that
+ * the program could see, close, or inherit. The abstract name is found from a chroot, the folder
+ * from another network namespace. Each message is this structure, with at most one descriptor.
  */
 #ifndef CHANNEL_FORMAT_H
 #define CHANNEL_FORMAT_H
 
 #include <stdint.h>
 
-/* In the environment: the socket's name, a comma, the secret; both are 32 hexadecimal digits. */
+/* In the environment: the socket's name, the secret, both 32 hexadecimal digits, and the folder,
+ * with commas between them. */
 #define CHANNEL_VARIABLE "CALLTRAIL_CHANNEL"
+
+#define CHANNEL_SOCKET   "socket" /* its name in the folder */
 
 enum { CHANNEL_NAME_BYTES = 32, CHANNEL_TEXT_BYTES = 4096, CHANNEL_TIMEOUT_MS = 20000 };
 

@@ -21,13 +21,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-static uint64_t thread_cpu_ns(void)
-{
-    struct timespec t = {0};
-    raw_syscall3(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (long)&t, 0);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static bool start_perf(struct thread *t, uint64_t period_ns)
 {
     struct perf_event_attr a;
@@ -98,7 +91,7 @@ static uint64_t random_part(const struct thread *t, uint64_t period_ns)
 bool event_start(struct thread *t)
 {
     uint64_t first_ns = random_part(t, guest->arena->period_ns);
-    t->first_cpu_ns = thread_cpu_ns();
+    t->first_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     t->first_period_ns = first_ns;
     if (start_perf(t, first_ns)) {
         guest->arena->source = SOURCE_PERF;
@@ -133,7 +126,7 @@ void event_stop(struct thread *t)
  */
 bool event_first_tick(struct thread *t)
 {
-    uint64_t passed = thread_cpu_ns() - t->first_cpu_ns;
+    uint64_t passed = clock_ns(CLOCK_THREAD_CPUTIME_ID) - t->first_cpu_ns;
     bool counts = passed < t->first_period_ns + t->first_period_ns / 2;
     event_stop(t);
     if (!start_perf(t, guest->arena->period_ns))

@@ -94,6 +94,7 @@ void say_cpu_time(void)
         (uint64_t)usage.ru_utime.tv_sec * 1000000000 + (uint64_t)usage.ru_utime.tv_usec * 1000;
     guest->arena->stime_ns =
         (uint64_t)usage.ru_stime.tv_sec * 1000000000 + (uint64_t)usage.ru_stime.tv_usec * 1000;
+    guest->arena->said_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
 static __attribute__((destructor)) void at_exit(void)

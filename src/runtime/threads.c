@@ -14,7 +14,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 static __thread struct thread *self __attribute__((tls_model("initial-exec")));
 
@@ -42,13 +41,6 @@ static void lock_list(void)
 static void unlock_list(void)
 {
     __atomic_store_n((uint32_t *)&guest->thread_list_lock, 0, __ATOMIC_RELEASE);
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec t = {0};
-    raw_syscall3(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&t, 0);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 static struct thread *take_structure(void)
@@ -131,7 +123,7 @@ static bool adopt(struct thread *t)
         return false;
     }
     t->record->tid = t->tid;
-    t->record->start_ns = now_ns();
+    t->record->start_ns = clock_ns(CLOCK_MONOTONIC);
     thread_read_name(t);
     lock_list();
     t->next = guest->threads;
@@ -163,7 +155,7 @@ void thread_end(void)
     if (!is_confined()) {
         event_stop(t);
         thread_read_name(t);
-        t->record->end_ns = now_ns();
+        t->record->end_ns = clock_ns(CLOCK_MONOTONIC);
     }
     self = NULL;
     lock_list();

@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 /* Returns what the kernel returns: a negative errno on failure. */
 static inline long raw_syscall6(long number, long a, long b, long c, long d, long e, long f)
@@ -37,6 +38,13 @@ static inline void *raw_mmap(uint64_t bytes, int protection, int flags, int fd)
 {
     long memory = raw_syscall6(SYS_mmap, 0, (long)bytes, protection, flags, fd, 0);
     return memory < 0 ? (void *)0 : (void *)memory;
+}
+
+static inline uint64_t clock_ns(int clock)
+{
+    struct timespec t = {0};
+    raw_syscall3(SYS_clock_gettime, clock, (long)&t, 0);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 static inline uint64_t time_stamp(void)
