@@ -23,6 +23,7 @@ struct module {
 /* What was counted, of one process or of all. */
 struct totals {
     uint64_t samples, complete, walked, checked, differ, lost, merged, threads_not_sampled;
+    uint64_t handler_ticks;
     uint64_t histogram[ARENA_HISTOGRAM]; /* of the handler's time, in ticks */
     double utime_s, stime_s;
 };
@@ -281,6 +282,7 @@ static void add_thread_totals(struct totals *sum, const struct arena_thread *t)
     sum->checked += t->verify_checked;
     sum->differ += t->verify_differ;
     sum->merged += t->merged;
+    sum->handler_ticks += t->handler_ticks;
     for (unsigned i = 0; i < ARENA_HISTOGRAM; i++)
         sum->histogram[i] += t->handler_histogram[i];
 }
@@ -294,6 +296,7 @@ static void add_totals(struct totals *sum, const struct totals *part)
     sum->differ += part->differ;
     sum->lost += part->lost;
     sum->merged += part->merged;
+    sum->handler_ticks += part->handler_ticks;
     sum->threads_not_sampled += part->threads_not_sampled;
     sum->utime_s += part->utime_s;
     sum->stime_s += part->stime_s;
@@ -454,6 +457,7 @@ static void add_facts(struct collector *c, enum ctp_scope scope, uint32_t index,
     profile_fact_u64(w, scope, index, "walks_total", t->samples);
     profile_fact_f64(w, scope, index, "handler_ns_p50", percentile_ns(t, 0.5, ticks));
     profile_fact_f64(w, scope, index, "handler_ns_p99", percentile_ns(t, 0.99, ticks));
+    profile_fact_f64(w, scope, index, "handler_s", (double)t->handler_ticks / ticks / 1e9);
     profile_fact_f64(w, scope, index, "frames_walked_per_sample",
                      t->samples ? (double)t->walked / (double)t->samples : 0);
     profile_fact_u64(w, scope, index, "verify_checked", t->checked);

@@ -297,7 +297,7 @@ void server_grow_arenas(struct server *s)
         struct server_arena *a = &s->arenas.items[i];
         uint64_t used = a->header->used, wanted = a->header->wanted;
         uint64_t more = a->allocated / 2 > ARENA_STEP ? a->allocated / 2 : ARENA_STEP;
-        if (wanted > a->allocated && wanted <= ARENA_MOST)
+        if (wanted > a->allocated && a->allocated < ARENA_MOST)
             allocate(a, wanted + more <= ARENA_MOST ? wanted + more : ARENA_MOST);
         else if (used + ARENA_STEP / 2 > a->allocated)
             allocate(a, a->allocated + more <= ARENA_MOST ? a->allocated + more : ARENA_MOST);

@@ -64,13 +64,47 @@ static uint64_t cut_short(const struct view *view)
     return sum;
 }
 
+/* How much of the CPU time the samples stand for: the rest was in the kernel, or was not seen. */
+static void note_coverage(struct sheet *sheet)
+{
+    const struct profile *p = sheet->view->profile;
+    double user, system, samples, rate, own = 0;
+    if (!fact_number(p, "utime_s", &user) || !fact_number(p, "stime_s", &system))
+        return;
+    sheet_note(sheet, "cpu time  %.3f s user, %.3f s system", user, system);
+    fact_number(p, "handler_s", &own);
+    if (fact_number(p, "samples", &samples) && fact_number(p, "rate_asked_hz", &rate) && rate > 0 &&
+        user + system > 0) {
+        double covered = samples / rate / (user + system);
+        sheet_note(sheet,
+                   "covered   %.1f%% of it; %.1f%% is not: system time, and what was lost; "
+                   "sampling took %.2f%%",
+                   100 * (covered < 1 ? covered : 1), 100 * (covered < 1 ? 1 - covered : 0),
+                   100 * own / (user + system));
+    }
+}
+
+/* Threads and processes that were there, and are not in the profile. */
+static void note_unmeasured(struct sheet *sheet)
+{
+    const struct profile *p = sheet->view->profile;
+    double threads = 0;
+    unsigned processes = 0;
+    fact_number(p, "threads_not_sampled", &threads);
+    for (uint32_t i = 0; i < profile_process_count(p); i++)
+        processes += (profile_process(p, i)->flags & CTP_PROCESS_UNATTACHED) != 0;
+    if (threads > 0 || processes)
+        sheet_note(sheet, "missing   %.0f threads and %u processes were seen, but not measured",
+                   threads, processes);
+}
+
 static void note_quality(struct sheet *sheet)
 {
     const struct view *view = sheet->view;
     const struct profile *p = view->profile;
     char line[256] = "", number[AMOUNT_ROOM];
     size_t used = 0;
-    double samples, lost, complete, walks, user, system, checked, differ;
+    double samples, lost, complete, walks, checked, differ;
     if (fact_number(p, "samples", &samples)) {
         used += (size_t)snprintf(line, sizeof line, "%s samples",
                                  count_text((uint64_t)samples, number));
@@ -87,8 +121,8 @@ static void note_quality(struct sheet *sheet)
     if (fact_number(p, "verify_checked", &checked) && fact_number(p, "verify_differ", &differ) &&
         checked > 0)
         sheet_note(sheet, "verified  %.0f samples, %.0f differ", checked, differ);
-    if (fact_number(p, "utime_s", &user) && fact_number(p, "stime_s", &system))
-        sheet_note(sheet, "cpu time  %.3f s user, %.3f s system", user, system);
+    note_coverage(sheet);
+    note_unmeasured(sheet);
 }
 
 static void print_quality_json(struct sheet *sheet)

@@ -88,6 +88,7 @@ struct arena_thread {
     uint64_t frames_walked;    /* those that were new; all others were only looked at */
     uint64_t merged;           /* samples that were counted with the next one */
     uint64_t verify_checked, verify_differ;
+    uint64_t handler_ticks; /* all time spent in the handler, by the time stamp counter */
     uint32_t handler_histogram[ARENA_HISTOGRAM]; /* by the logarithm: see histogram_bucket */
 };
 

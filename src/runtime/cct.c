@@ -78,3 +78,14 @@ uint32_t tree_child(struct tree *t, uint32_t parent, uint64_t key)
     }
     return t->slots[slot] = add_node(t, parent, key);
 }
+
+void tree_want(const struct tree *t, uint32_t nodes)
+{
+    struct arena_header *arena = guest->arena;
+    uint64_t most = (uint64_t)t->node_count + nodes;
+    /* Each node, and the slots: twice as many as nodes, and all smaller tables before. */
+    uint64_t slots_bytes = most * 4 > t->slot_count * UINT64_C(3) ? most * 4 * sizeof *t->slots : 0;
+    uint64_t wanted = arena->used + nodes * sizeof(struct arena_node) + slots_bytes;
+    if (wanted > arena->wanted)
+        arena->wanted = wanted;
+}

@@ -20,4 +20,7 @@ bool tree_begin(struct tree *tree, struct arena_thread *thread);
 /* The child of a node; made if it is new. 0 when the arena is full. */
 uint32_t tree_child(struct tree *tree, uint32_t parent, uint64_t key);
 
+/* Asks the supervisor for room for so many nodes more. */
+void tree_want(const struct tree *tree, uint32_t nodes);
+
 #endif

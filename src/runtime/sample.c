@@ -97,12 +97,38 @@ static void verify(struct thread *t, const struct walk_modules *modules,
     t->record->verify_differ += !same;
 }
 
-/* One sample may stand for several ticks. */
-static void take_sample(struct thread *t, const ucontext_t *context, uint64_t weight)
+/*
+ * Ticks for which there is no time or no room yet are lost if nothing better comes; the thread's
+ * next sample stands for them as well.
+ */
+static void owe(struct thread *t, enum arena_loss why, uint64_t ticks)
+{
+    t->owed[why] += (uint32_t)ticks;
+    __atomic_fetch_add((uint64_t *)&guest->arena->lost[why], ticks, __ATOMIC_RELAXED);
+}
+
+static uint64_t settle(struct thread *t)
+{
+    static const enum arena_loss reasons[] = {LOST_BUSY, LOST_NO_ROOM};
+    uint64_t ticks = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t *owed = &t->owed[reasons[i]];
+        if (!*owed)
+            continue;
+        ticks += *owed;
+        __atomic_fetch_sub((uint64_t *)&guest->arena->lost[reasons[i]], *owed, __ATOMIC_RELAXED);
+        *owed = 0;
+    }
+    t->record->merged += ticks;
+    return ticks;
+}
+
+/* One sample may stand for several ticks. False: there is no room for it yet. */
+static bool take_sample(struct thread *t, const ucontext_t *context, uint64_t ticks)
 {
     if (!t->tree.slots && !tree_begin(&t->tree, t->record)) {
-        arena_count_loss(LOST_NO_ROOM);
-        return;
+        owe(t, LOST_NO_ROOM, ticks);
+        return false;
     }
     struct walk_registers r;
     take_registers(context, &r);
@@ -114,21 +140,19 @@ static void take_sample(struct thread *t, const ucontext_t *context, uint64_t we
     uint32_t node = node_of_stack(t, modules);
     if (!node) {
         t->stack.past_count = 0; /* the nodes of its frames are not complete */
-        arena_count_loss(LOST_NO_ROOM);
-        return;
+        tree_want(&t->tree, t->stack.count);
+        owe(t, LOST_NO_ROOM, ticks);
+        return false;
     }
+    uint64_t weight = ticks + settle(t);
     ((struct arena_node *)arena_at(node))->count += weight;
     struct arena_thread *record = t->record;
     record->samples += weight;
-    if (t->owed) {
-        record->merged += t->owed;
-        __atomic_fetch_sub((uint64_t *)&guest->arena->lost[LOST_BUSY], t->owed, __ATOMIC_RELAXED);
-        t->owed = 0;
-    }
     record->ends[t->stack.end] += weight;
     record->frames_walked += t->stack.count - t->stack.kept;
     if (guest->flags & CHANNEL_VERIFY)
         verify(t, modules, &r, at_first);
+    return true;
 }
 
 /* How many ticks one signal stands for. A slow timer says what it has missed. */
@@ -173,20 +197,21 @@ static void on_signal(int number, siginfo_t *info, void *context)
     if (guest->arena->paused)
         return;
     /* However deep the stack, little of the time is ours: the program must get on. */
-    enum { SHARE = 8 };
+    enum { SHARE = 8, SHARE_WITHOUT_ROOM = 1 };
     uint64_t ticks = ticks_of(t, info);
-    if (start - t->handler_end < SHARE * t->handler_ticks) {
-        t->owed += (uint32_t)ticks;
-        __atomic_fetch_add((uint64_t *)&guest->arena->lost[LOST_BUSY], ticks, __ATOMIC_RELAXED);
+    if (start - t->handler_end < t->pause_ticks) {
+        owe(t, LOST_BUSY, ticks);
         return;
     }
     t->busy = 1;
-    take_sample(t, context, ticks + t->owed);
+    unsigned share = take_sample(t, context, ticks) ? SHARE : SHARE_WITHOUT_ROOM;
     if (masks_hide_samples())
         count_hidden(t);
     t->handler_end = time_stamp();
-    t->handler_ticks = t->handler_end - start;
-    t->record->handler_histogram[histogram_bucket(t->handler_ticks)]++;
+    uint64_t took = t->handler_end - start;
+    t->pause_ticks = share * took;
+    t->record->handler_ticks += took;
+    t->record->handler_histogram[histogram_bucket(took)]++;
     t->busy = 0;
 }
 

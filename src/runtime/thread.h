@@ -18,10 +18,11 @@ struct thread {
     struct arena_thread *record;
     struct tree tree;
     struct thread_stack stack;
-    uint64_t handler_end, handler_ticks; /* of the last sample, by the time stamp counter */
-    uint32_t owed;                       /* ticks for which there was no time; the next has them */
-    uint32_t *nodes;                     /* the tree's node of each frame of the stack */
-    size_t array_bytes;                  /* of the stack's arrays and the nodes, in one piece */
+    uint64_t handler_end;        /* of the last sample, by the time stamp counter */
+    uint64_t pause_ticks;        /* for so long there is none */
+    uint32_t owed[ARENA_LOSSES]; /* ticks that count as lost until the next sample */
+    uint32_t *nodes;             /* the tree's node of each frame of the stack */
+    size_t array_bytes;          /* of the stack's arrays and the nodes, in one piece */
 
     /* The first sample comes after a random part of a period, so that short threads count. */
     uint64_t first_period_ns; /* 0: it has come */

@@ -14,7 +14,7 @@ static volatile int overflows;
 static NOINLINE long recurse(long depth)
 {
     if (depth == 0) {
-        burn_ms(150);
+        burn_ms(500);
         return 0;
     }
     long below = recurse(depth - 1);
