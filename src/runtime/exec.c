@@ -37,10 +37,14 @@ static int (*real_posix_spawnp)(pid_t *, const char *, const posix_spawn_file_ac
 static pid_t (*real_fork)(void);
 static FILE *(*real_popen)(const char *, const char *);
 
-void exec_prepare(const char *preload_variable, const char *channel_variable)
+void exec_put_back(const char *preload_variable, const char *channel_variable)
 {
     preload = preload_variable;
     channel = channel_variable;
+}
+
+void exec_prepare(void)
+{
     real_execve = (int (*)(const char *, char *const[], char *const[]))dlsym(RTLD_NEXT, "execve");
     real_execvpe = (int (*)(const char *, char *const[], char *const[]))dlsym(RTLD_NEXT, "execvpe");
     real_fexecve = (int (*)(int, char *const[], char *const[]))dlsym(RTLD_NEXT, "fexecve");

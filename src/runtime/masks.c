@@ -34,6 +34,15 @@ static __thread bool has_small_stack __attribute__((tls_model("initial-exec")));
 static struct sigaction program_action; /* what the program thinks that it has installed for it */
 static int (*real_sigaction)(int, const struct sigaction *, struct sigaction *);
 
+/*
+ * siglongjmp puts back a mask that libc took from the kernel, which has not got our signal. A mask
+ * of all signals is one that the program filled, ours included.
+ */
+static bool is_full(uint64_t mask)
+{
+    return !~(mask | ours | libc_internal | BIT(SIGKILL) | BIT(SIGSTOP));
+}
+
 long masks_change(int how, const uint64_t *set, uint64_t *old)
 {
     uint64_t said = set ? *set : 0, wanted = said & ~ours, before = 0;
@@ -42,7 +51,7 @@ long masks_change(int how, const uint64_t *set, uint64_t *old)
     if (status < 0)
         return status;
     if (old)
-        *old = (before & ~ours) | (thinks_blocked ? ours : 0);
+        *old = (before & ~ours) | (thinks_blocked || is_full(before) ? ours : 0);
     if (set && how == SIG_SETMASK)
         thinks_blocked = (said & ours) != 0;
     else if (said & ours)

@@ -85,6 +85,10 @@ void masks_thread_ends(void);
 /* Are there handlers that run with our signal blocked? Then samples may be missing. */
 bool masks_hide_samples(void);
 
+/* --- waits with another mask (waits.c) -------------------------------------------------------- */
+
+void waits_prepare(void);
+
 /* --- system calls by number (syscalls.c) ---------------------------------------------------- */
 
 void syscalls_prepare(void);
@@ -94,8 +98,10 @@ bool is_confined(void);
 
 /* --- programs that are started (exec.c) ----------------------------------------------------- */
 
+void exec_prepare(void); /* finds the functions that ours stand in for; before all else */
+
 /* The variables to put back, as they stood in the environment. */
-void exec_prepare(const char *preload_variable, const char *channel_variable);
+void exec_put_back(const char *preload_variable, const char *channel_variable);
 void exec_follow(bool wanted); /* are the programs that it starts recorded, too? */
 
 /* --- sampling (sample.c) ------------------------------------------------------------------- */

@@ -106,14 +106,16 @@ static __attribute__((constructor)) void start(int argc, char **argv, char **env
 {
     (void)argc;
     (void)argv;
+    exec_prepare();
+    syscalls_prepare();
+    waits_prepare();
     char *address = take_variable(environment, CHANNEL_VARIABLE);
     if (!address)
         return;
     char *preload = take_preload(environment);
-    exec_prepare(preload, preload ? address : NULL);
+    exec_put_back(preload, preload ? address : NULL);
     if (!channel_set_address(strchr(address, '=') + 1) || !make_wiped_page())
         return;
-    syscalls_prepare();
     threads_prepare();
     sample_install();
     modules_watch();

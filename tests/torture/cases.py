@@ -272,7 +272,7 @@ CASES = [
     Case("r11_async", checks=[ms("afterwards", 100), few_lost]),
     Case("r12_coroutines", checks=[ms("in_coroutine", 50, below="body")]),
     # 13: a way of a million frames, which takes room that is not there at once
-    Case("r13_deep", checks=[ms("recurse", 50), ms("without_end", 20)]),
+    Case("r13_deep", checks=[ms("recurse", 20), ms("without_end", 20)]),
     # 14: unknown ways; the walk ends with a reason
     Case("r14_no_cfi", complete=0.1, checks=[gaps(1), ms("burn_ms", 50, below="main")]),
     # 15: others who walk the stack

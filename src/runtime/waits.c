@@ -1,0 +1,88 @@
+/*
+ * Calls that wait with another signal mask: the handlers of the program that run meanwhile have
+ * that mask, and are to be sampled too. No tick comes while the thread waits, since time in the
+ * kernel does not count, so our signal ends no wait.
+ */
+#include "runtime/process.h"
+
+#include <dlfcn.h>
+#include <poll.h>
+#include <stddef.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+
+static int (*real_sigsuspend)(const sigset_t *);
+static int (*real_ppoll)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
+static int (*real_ppoll_chk)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *,
+                             size_t);
+static int (*real_pselect)(int, fd_set *, fd_set *, fd_set *, const struct timespec *,
+                           const sigset_t *);
+static int (*real_epoll_pwait)(int, struct epoll_event *, int, int, const sigset_t *);
+static int (*real_epoll_pwait2)(int, struct epoll_event *, int, const struct timespec *,
+                                const sigset_t *);
+
+void waits_prepare(void)
+{
+    *(void **)&real_sigsuspend = dlsym(RTLD_NEXT, "sigsuspend");
+    *(void **)&real_ppoll = dlsym(RTLD_NEXT, "ppoll");
+    *(void **)&real_ppoll_chk = dlsym(RTLD_NEXT, "__ppoll_chk");
+    *(void **)&real_pselect = dlsym(RTLD_NEXT, "pselect");
+    *(void **)&real_epoll_pwait = dlsym(RTLD_NEXT, "epoll_pwait");
+    *(void **)&real_epoll_pwait2 = dlsym(RTLD_NEXT, "epoll_pwait2");
+}
+
+static const sigset_t *without_ours(const sigset_t *mask, sigset_t *copy)
+{
+    if (!mask || !guest->arena)
+        return mask;
+    *copy = *mask;
+    sigdelset(copy, SAMPLE_SIGNAL);
+    return copy;
+}
+
+EXPORTED int sigsuspend(const sigset_t *mask)
+{
+    sigset_t copy;
+    return real_sigsuspend(without_ours(mask, &copy));
+}
+
+EXPORTED int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+                   const sigset_t *mask)
+{
+    sigset_t copy;
+    return real_ppoll(fds, count, timeout, without_ours(mask, &copy));
+}
+
+/* What ppoll is called as in programs that were built with _FORTIFY_SOURCE. */
+int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+                const sigset_t *mask, size_t room);
+
+EXPORTED int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+                         const sigset_t *mask, size_t room)
+{
+    sigset_t copy;
+    return real_ppoll_chk(fds, count, timeout, without_ours(mask, &copy), room);
+}
+
+EXPORTED int pselect(int count, fd_set *read, fd_set *write, fd_set *other,
+                     const struct timespec *timeout, const sigset_t *mask)
+{
+    sigset_t copy;
+    return real_pselect(count, read, write, other, timeout, without_ours(mask, &copy));
+}
+
+EXPORTED int epoll_pwait(int epoll, struct epoll_event *events, int most, int timeout_ms,
+                         const sigset_t *mask)
+{
+    sigset_t copy;
+    return real_epoll_pwait(epoll, events, most, timeout_ms, without_ours(mask, &copy));
+}
+
+EXPORTED int epoll_pwait2(int epoll, struct epoll_event *events, int most,
+                          const struct timespec *timeout, const sigset_t *mask)
+{
+    sigset_t copy;
+    return real_epoll_pwait2(epoll, events, most, timeout, without_ours(mask, &copy));
+}
