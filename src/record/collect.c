@@ -14,10 +14,9 @@
 #include <sys/wait.h>
 
 struct module {
-    uint32_t id;    /* in its arena */
-    uint32_t index; /* in the profile */
-    struct map map;
-    bool has_map;
+    uint32_t id;           /* in its arena */
+    uint32_t index;        /* in the profile */
+    const struct map *map; /* NULL: there is none */
 };
 
 /* What was counted, of one process or of all. */
@@ -78,27 +77,20 @@ static void open_modules(struct collector *c, const struct arena_view *v, const 
         struct module m = {.id = r->id};
         if (strcmp(path, "/proc/self/exe") == 0)
             snprintf(path, sizeof path, "%s", program);
-        m.has_map = r->kind == MODULE_FILE &&
-                    map_for_file(&c->recording->server->cache, path, &m.map, NULL, NULL) == CT_OK;
+        const struct open_map *opened =
+            r->kind == MODULE_FILE ? open_maps_find(&c->recording->server->maps, path) : NULL;
+        m.map = opened ? &opened->map : NULL;
         struct ctp_module out = {.path = profile_add_string(c->writer, path),
                                  .kind = r->kind == MODULE_VDSO ? CTP_MODULE_VDSO : CTP_MODULE_FILE,
-                                 .base = m.has_map ? m.map.header->base : 0,
+                                 .base = m.map ? m.map->header->base : 0,
                                  .size = r->end - r->start};
-        if (m.has_map) {
-            out.build_id_size = m.map.header->build_id_size;
-            memcpy(out.build_id, m.map.header->build_id, out.build_id_size);
+        if (m.map) {
+            out.build_id_size = m.map->header->build_id_size;
+            memcpy(out.build_id, m.map->header->build_id, out.build_id_size);
         }
         m.index = profile_add_module(c->writer, &out);
         vec_push(&c->modules, m);
     }
-}
-
-static void close_modules(struct collector *c)
-{
-    for (size_t i = 0; i < c->modules.count; i++)
-        if (c->modules.items[i].has_map)
-            map_close(&c->modules.items[i].map);
-    c->modules.count = 0;
 }
 
 static const struct module *module_by_id(const struct collector *c, uint32_t id)
@@ -145,9 +137,9 @@ static void free_table(struct key_table *t)
 /* The profile's function for one of the map's; each is added once. */
 static uint32_t function_for(struct collector *c, const struct module *m, uint64_t offset)
 {
-    const struct map_function *f = m->has_map ? map_find_function(&m->map, offset) : NULL;
-    if (f && (f->flags & FUNCTION_FRAGMENT) && f->parent < m->map.function_count)
-        f = &m->map.functions[f->parent];
+    const struct map_function *f = m->map ? map_find_function(m->map, offset) : NULL;
+    if (f && (f->flags & FUNCTION_FRAGMENT) && f->parent < m->map->function_count)
+        f = &m->map->functions[f->parent];
     if (!f || !f->name)
         return CTP_NONE;
     struct key_slot *slot = slot_for(&c->functions, (uint64_t)m->index << 32 | f->start);
@@ -155,7 +147,7 @@ static uint32_t function_for(struct collector *c, const struct module *m, uint64
         struct ctp_function out = {.offset = f->start,
                                    .size = f->size,
                                    .name =
-                                       profile_add_string(c->writer, map_string(&m->map, f->name)),
+                                       profile_add_string(c->writer, map_string(m->map, f->name)),
                                    .module = m->index};
         slot->index_plus_one = profile_add_function(c->writer, &out) + 1;
     }
@@ -493,7 +485,7 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     profile_fact_string(c->writer, CTP_SCOPE_PROCESS, process, "sampled_by",
                         source_name(h->source));
     add_totals(&c->all, &c->process);
-    close_modules(c);
+    c->modules.count = 0;
     free_table(&c->frames);
     free_table(&c->functions);
     jit_free(&c->jit);

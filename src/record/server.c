@@ -18,6 +18,7 @@
  */
 static const uint64_t ARENA_MOST = UINT64_C(256) << 20;
 static const uint64_t ARENA_STEP = UINT64_C(2) << 20;
+static const uint64_t ARENA_FIRST = UINT64_C(1) << 18; /* most processes are short */
 
 static void random_name(char *text)
 {
@@ -108,7 +109,7 @@ int server_open(struct server *s, uint64_t period_ns, uint64_t flags, struct ct_
         server_close(s);
         return status;
     }
-    map_cache_open(&s->cache);
+    open_maps_begin(&s->maps);
     return CT_OK;
 }
 
@@ -150,7 +151,7 @@ int server_reopen(struct server *s, const char *folder, struct ct_error *err)
     if (status == CT_OK && !s->arenas.count)
         status = ct_fail(err, "%s: holds nothing that a recording has left", folder);
     if (status == CT_OK)
-        map_cache_open(&s->cache);
+        open_maps_begin(&s->maps);
     return status;
 }
 
@@ -178,7 +179,7 @@ void server_close(struct server *s)
     }
     free(s->folder);
     free(s->address);
-    map_cache_close(&s->cache);
+    open_maps_end(&s->maps);
 }
 
 /* Blocks are allocated, not only promised: the process must never meet SIGBUS. */
@@ -295,11 +296,13 @@ void server_grow_arenas(struct server *s)
 {
     for (size_t i = 0; i < s->arenas.count; i++) {
         struct server_arena *a = &s->arenas.items[i];
+        if (a->is_gone)
+            continue;
         uint64_t used = a->header->used, wanted = a->header->wanted;
         uint64_t more = a->allocated / 2 > ARENA_STEP ? a->allocated / 2 : ARENA_STEP;
         if (wanted > a->allocated && a->allocated < ARENA_MOST)
             allocate(a, wanted + more <= ARENA_MOST ? wanted + more : ARENA_MOST);
-        else if (used + ARENA_STEP / 2 > a->allocated)
+        else if (used + a->allocated / 2 > a->allocated && used + ARENA_STEP / 2 > a->allocated)
             allocate(a, a->allocated + more <= ARENA_MOST ? a->allocated + more : ARENA_MOST);
     }
 }
@@ -315,7 +318,7 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
     a.fd = open(a.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (a.fd < 0)
         goto failed;
-    if (posix_fallocate(a.fd, 0, (off_t)ARENA_STEP) != 0)
+    if (posix_fallocate(a.fd, 0, (off_t)ARENA_FIRST) != 0)
         goto failed;
     a.header = mmap(NULL, ARENA_MOST, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, a.fd, 0);
     if (a.header == MAP_FAILED)
@@ -324,7 +327,7 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
     *a.header = (struct arena_header){.magic = ARENA_MAGIC,
                                       .version = ARENA_VERSION,
                                       .header_bytes = sizeof *a.header,
-                                      .allocated = ARENA_STEP,
+                                      .allocated = ARENA_FIRST,
                                       .used = (sizeof *a.header + 63) & ~(uint64_t)63,
                                       .pid = (uint32_t)m->pid,
                                       .parent_pid = (uint32_t)m->parent_pid,
@@ -332,7 +335,7 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
                                       .realtime_at_zero_ns = clock_ns(CLOCK_REALTIME) - start_ns,
                                       .period_ns = s->period_ns,
                                       .paused = s->paused};
-    a.allocated = ARENA_STEP;
+    a.allocated = ARENA_FIRST;
     program_of(pid, a.header->program);
     vec_push(&s->arenas, a);
     return a.fd;
@@ -346,27 +349,12 @@ failed:
 }
 
 /* A descriptor of the map of the file that came along; -1 when there is none. */
-static int make_map(struct server *s, int file, bool *close_it)
+static int find_map(struct server *s, int file)
 {
     char path[64];
-    struct map map;
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    if (map_for_file(&s->cache, path, &map, NULL, NULL) != CT_OK)
-        return -1;
-    int fd = -1;
-    if (map.entry_path)
-        fd = open(map.entry_path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        fd = memfd_create("map", MFD_CLOEXEC);
-        if (fd >= 0 &&
-            write(fd, map.header, map.header->file_size) != (ssize_t)map.header->file_size) {
-            close(fd);
-            fd = -1;
-        }
-    }
-    map_close(&map);
-    *close_it = true;
-    return fd;
+    struct open_map *map = open_maps_find(&s->maps, path);
+    return map ? open_map_fd(map) : -1;
 }
 
 union descriptor_room {
@@ -420,7 +408,6 @@ static void answer_one(struct server *s, int fd)
 {
     static struct channel_message m;
     int came, sent = -1;
-    bool close_it = false;
     if (!receive(fd, &m, &came) ||
         memcmp(m.secret, s->address + CHANNEL_NAME_BYTES + 1, sizeof m.secret) != 0) {
         if (came >= 0)
@@ -432,7 +419,7 @@ static void answer_one(struct server *s, int fd)
         sent = make_arena(s, &m, peer_pid(fd));
         kind = CHANNEL_WELCOME;
     } else if (m.kind == CHANNEL_MAP && came >= 0) {
-        sent = make_map(s, came, &close_it);
+        sent = find_map(s, came);
         kind = CHANNEL_MAP_IS;
     }
     m.kind = sent >= 0 ? kind : CHANNEL_REFUSED;
@@ -440,8 +427,6 @@ static void answer_one(struct server *s, int fd)
     m.period_ns = s->period_ns;
     m.flags = s->flags;
     reply(fd, &m, sent);
-    if (close_it && sent >= 0)
-        close(sent);
     if (came >= 0)
         close(came);
 }

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/vec.h"
-#include "map/cache.h"
+#include "record/maps.h"
 #include "runtime/arena_format.h"
 
 struct server_arena {
@@ -35,7 +35,7 @@ struct server {
     uint64_t period_ns;
     uint64_t flags;
     bool paused;
-    struct map_cache cache;
+    struct open_maps maps;
     VEC(struct server_arena) arenas; /* in the order in which processes came */
     VEC(struct server_stranger) strangers;
 };

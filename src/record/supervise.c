@@ -191,11 +191,9 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
         status = check_output(options->output, err);
     if (status == CT_OK &&
         (status = server_open(&server, 1000000000 / options->rate_hz, flags, err)) == CT_OK) {
-        struct map map;
-        if (map_for_file(&server.cache, path, &map, NULL, NULL) == CT_OK)
-            map_close(&map);
-        if (server.cache.warning.text[0])
-            fprintf(stderr, "calltrail: warning: %s\n", server.cache.warning.text);
+        open_maps_find(&server.maps, path);
+        if (server.maps.cache.warning.text[0])
+            fprintf(stderr, "calltrail: warning: %s\n", server.maps.cache.warning.text);
         status = run_program(options, &server, path, runtime, exit_status, err);
         server_close(&server);
     }

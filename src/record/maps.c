@@ -1,0 +1,74 @@
+#include "record/maps.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void open_maps_begin(struct open_maps *maps)
+{
+    *maps = (struct open_maps){0};
+    map_cache_open(&maps->cache);
+}
+
+void open_maps_end(struct open_maps *maps)
+{
+    for (size_t i = 0; i < maps->items.count; i++) {
+        struct open_map *m = maps->items.items[i];
+        if (m->exists)
+            map_close(&m->map);
+        if (m->fd >= 0)
+            close(m->fd);
+        free(m);
+    }
+    vec_free(&maps->items);
+    map_cache_close(&maps->cache);
+}
+
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+           a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+struct open_map *open_maps_find(struct open_maps *maps, const char *elf_path)
+{
+    struct open_map found = {.fd = -1};
+    if (stat(elf_path, &found.file) != 0)
+        return NULL;
+    for (size_t i = 0; i < maps->items.count; i++)
+        if (is_same_file(&maps->items.items[i]->file, &found.file))
+            return maps->items.items[i]->exists ? maps->items.items[i] : NULL;
+    found.exists = map_for_file(&maps->cache, elf_path, &found.map, NULL, NULL) == CT_OK;
+    /* The vdso's image is a new file for each process, and the same map. */
+    for (size_t i = 0; found.exists && found.map.entry_path && i < maps->items.count; i++) {
+        struct open_map *m = maps->items.items[i];
+        if (m->exists && m->map.entry_path &&
+            strcmp(m->map.entry_path, found.map.entry_path) == 0) {
+            map_close(&found.map);
+            return m;
+        }
+    }
+    struct open_map *kept = must_calloc(1, sizeof *kept);
+    *kept = found;
+    vec_push(&maps->items, kept);
+    return kept->exists ? kept : NULL;
+}
+
+int open_map_fd(struct open_map *m)
+{
+    if (m->fd >= 0)
+        return m->fd;
+    if (m->map.entry_path)
+        m->fd = open(m->map.entry_path, O_RDONLY | O_CLOEXEC);
+    if (m->fd >= 0)
+        return m->fd;
+    m->fd = memfd_create("map", MFD_CLOEXEC);
+    if (m->fd >= 0 && write(m->fd, m->map.header, m->map.header->file_size) !=
+                          (ssize_t)m->map.header->file_size) {
+        close(m->fd);
+        m->fd = -1;
+    }
+    return m->fd;
+}

@@ -1,0 +1,34 @@
+/*
+ * The maps that a recording uses, each opened once: for the processes that ask for them, and for
+ * the names in the profile.
+ */
+#ifndef RECORD_MAPS_H
+#define RECORD_MAPS_H
+
+#include "base/vec.h"
+#include "map/cache.h"
+
+#include <sys/stat.h>
+
+struct open_map {
+    struct stat file; /* what the map was made of */
+    struct map map;
+    bool exists; /* false: there is none, and there is no need to try again */
+    int fd;      /* of the map's bytes, for a process to map; -1: not made yet */
+};
+
+struct open_maps {
+    struct map_cache cache;
+    VEC(struct open_map *) items;
+};
+
+void open_maps_begin(struct open_maps *maps);
+void open_maps_end(struct open_maps *maps);
+
+/* The map of an ELF file, or NULL. It stays open until the end. */
+struct open_map *open_maps_find(struct open_maps *maps, const char *elf_path);
+
+/* A descriptor of the map's bytes, which stays ours; -1 when there is none. */
+int open_map_fd(struct open_map *map);
+
+#endif
