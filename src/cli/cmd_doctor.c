@@ -1,5 +1,6 @@
 /* calltrail doctor: can I record here, and this program? */
 #include "cli/commands.h"
+#include "edit/plan.h"
 #include "record/doctor.h"
 
 #include <getopt.h>
@@ -7,21 +8,63 @@
 
 static const char usage[] =
     "usage: calltrail doctor [PROGRAM]\n"
+    "       calltrail doctor --edit [--list] FILE...\n"
     "\n"
     "Says what this machine and this user allow: where samples can come from and at which true\n"
-    "rates, and the state of the cache; for a PROGRAM whether it can be recorded, or why not.\n";
+    "rates, and the state of the cache; for a PROGRAM whether it can be recorded, or why not.\n"
+    "\n"
+    "With --edit: the calls and tail jumps of each FILE, and how each could be counted without a\n"
+    "new build: in place, moved to another place, by a trap, or not at all, with the reasons.\n"
+    "--list prints one line for each of them.\n";
+
+static int print_edits(int count, char **files, bool list)
+{
+    struct map_cache cache;
+    struct ct_error err;
+    int status = 0;
+    map_cache_open(&cache);
+    for (int i = 0; i < count; i++) {
+        struct plan plan;
+        if (plan_for_file(&cache, files[i], &plan, &err) != CT_OK) {
+            status = report_error(&err);
+            continue;
+        }
+        if (list)
+            plan_list(&plan, stdout);
+        else
+            plan_print(&plan, files[i], stdout);
+        plan_close(&plan);
+    }
+    map_cache_close(&cache);
+    return status;
+}
 
 int cmd_doctor(int argc, char **argv)
 {
-    static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {0}};
+    static const struct option options[] = {{"help", no_argument, NULL, 'h'},
+                                            {"edit", no_argument, NULL, 'e'},
+                                            {"list", no_argument, NULL, 'l'},
+                                            {0}};
+    bool edit = false, list = false;
+    int option;
     opterr = 0;
-    int option = getopt_long(argc, argv, "+h", options, NULL);
-    if (option == 'h') {
-        fputs(usage, stdout);
-        return finish_output();
+    while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+        if (option == 'h') {
+            fputs(usage, stdout);
+            return finish_output();
+        }
+        if (option != 'e' && option != 'l')
+            return option_error("doctor", argv);
+        edit |= option == 'e';
+        list |= option == 'l';
     }
-    if (option != -1)
-        return option_error("doctor", argv);
+    if (edit && argc == optind)
+        return usage_error("doctor", "--edit needs a FILE");
+    if (edit) {
+        int edit_status = print_edits(argc - optind, argv + optind, list);
+        int written = finish_output();
+        return written ? written : edit_status;
+    }
     if (argc - optind > 1)
         return usage_error("doctor", "one PROGRAM at a time");
     int status = doctor_print(stdout, argv[optind]);

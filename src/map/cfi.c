@@ -13,6 +13,7 @@ struct cie {
     uint64_t code_factor;
     int64_t data_factor;
     uint8_t pointer_encoding;
+    uint8_t lsda_encoding; /* of the pointer to the language's own data; DW_EH_PE_omit: none */
     bool signal_frame;
     bool has_augmentation_data; /* the augmentation string begins with z */
 };
@@ -89,7 +90,7 @@ static bool read_augmentation(const struct cfi *cfi, const Dwarf_CIE *raw, struc
             cie->pointer_encoding = read_u8(&r);
             break;
         case 'L':
-            read_u8(&r);
+            cie->lsda_encoding = read_u8(&r);
             break;
         case 'P': /* the personality; only its size matters, so an indirect one is fine */
             encoding = read_u8(&r);
@@ -116,7 +117,8 @@ static void add_cie(struct cfi *cfi, uint64_t offset, const Dwarf_CIE *raw)
                       .program_end = raw->initial_instructions_end,
                       .code_factor = raw->code_alignment_factor,
                       .data_factor = raw->data_alignment_factor,
-                      .pointer_encoding = DW_EH_PE_absptr};
+                      .pointer_encoding = DW_EH_PE_absptr,
+                      .lsda_encoding = DW_EH_PE_omit};
     if (raw->return_address_register == X86_RIP && read_augmentation(cfi, raw, &cie))
         vec_push(&cfi->cies, cie);
 }
@@ -153,6 +155,27 @@ static bool read_range(const struct cfi *cfi, const struct cie *cie, struct read
     if (cie->has_augmentation_data)
         reader_skip(r, read_uleb(r));
     return !r->failed;
+}
+
+uint64_t cfi_language_data(const struct cfi *cfi, const struct fde *fde)
+{
+    const struct cie *cie = &cfi->cies.items[fde->cie];
+    Dwarf_CFI_Entry entry;
+    Dwarf_Off next;
+    uint64_t ignored, address = 0;
+    if (cie->lsda_encoding == DW_EH_PE_omit || !cie->has_augmentation_data ||
+        next_entry(cfi, fde->offset, &next, &entry) != 0 || dwarf_cfi_cie_p(&entry))
+        return 0;
+    struct reader r = reader_over(entry.fde.start, (size_t)(entry.fde.end - entry.fde.start));
+    if (!read_pointer(cfi, &r, cie->pointer_encoding, &ignored) ||
+        !read_pointer(cfi, &r, cie->pointer_encoding & 0x0f, &ignored) || !read_uleb(&r))
+        return 0;
+    const uint8_t *at = r.at;
+    uint64_t raw = 0; /* zero means none, whatever it is counted from */
+    if (!read_pointer(cfi, &r, cie->lsda_encoding & 0x0f, &raw) || !raw)
+        return 0;
+    r = reader_over(at, (size_t)(entry.fde.end - at));
+    return read_pointer(cfi, &r, cie->lsda_encoding, &address) ? address : 0;
 }
 
 static void add_fde(struct cfi *cfi, uint64_t offset, const Dwarf_FDE *raw)

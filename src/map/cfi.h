@@ -58,6 +58,9 @@ struct cfi {
 int cfi_read(const struct elf_file *file, struct cfi *out, struct ct_error *err);
 void cfi_free(struct cfi *cfi);
 
+/* The address of the language's own data about a function (landing pads and so on); 0: none. */
+uint64_t cfi_language_data(const struct cfi *cfi, const struct fde *fde);
+
 /*
  * Runs the program of an FDE and calls `row` with each row and the offset where it begins. The rows
  * come in order and stay within the FDE. Returns false when the program is damaged; the rows given

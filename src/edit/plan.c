@@ -1,0 +1,207 @@
+#include "edit/plan.h"
+
+#include "edit/sites.h"
+
+#include <errno.h>
+#include <string.h>
+#include <xxhash.h>
+
+static int write_plan(const struct sites *sites, const struct map *map, FILE *out,
+                      struct ct_error *err)
+{
+    struct plan_header h = {.magic = PLAN_MAGIC,
+                            .version = PLAN_VERSION,
+                            .header_bytes = sizeof h,
+                            .base = map->header->base,
+                            .site_count = (uint32_t)sites->items.count,
+                            .code_bytes = (uint32_t)sites->code.count,
+                            .function_count = sites->function_count,
+                            .functions_undecoded = sites->functions_undecoded};
+    for (size_t i = 0; i < sites->items.count; i++) {
+        const struct plan_site *s = &sites->items.items[i];
+        h.tiers[s->kind][s->tier]++;
+        h.reasons[s->reason]++;
+    }
+    size_t site_bytes = sites->items.count * sizeof(struct plan_site);
+    XXH3_state_t *hash = XXH3_createState();
+    XXH3_64bits_reset(hash);
+    if (site_bytes)
+        XXH3_64bits_update(hash, sites->items.items, site_bytes);
+    if (sites->code.count)
+        XXH3_64bits_update(hash, sites->code.items, sites->code.count);
+    h.hash = XXH3_64bits_digest(hash);
+    XXH3_freeState(hash);
+    h.file_bytes = sizeof h + site_bytes + sites->code.count;
+    bool good = fwrite(&h, sizeof h, 1, out) == 1 &&
+                (!site_bytes || fwrite(sites->items.items, site_bytes, 1, out) == 1) &&
+                (!sites->code.count || fwrite(sites->code.items, sites->code.count, 1, out) == 1) &&
+                fflush(out) == 0;
+    return good ? CT_OK : ct_fail_errno(err, errno, "an edit plan cannot be written");
+}
+
+/* Checks the frame and the hash; what the sites say is checked by whoever follows it. */
+static int take_bytes(struct plan *p, const void *bytes, size_t size, struct ct_error *err)
+{
+    const struct plan_header *h = bytes;
+    if (size < sizeof *h || h->magic != PLAN_MAGIC || h->version != PLAN_VERSION ||
+        h->header_bytes != sizeof *h || h->file_bytes != size ||
+        size - sizeof *h != h->site_count * sizeof(struct plan_site) + h->code_bytes ||
+        h->hash != XXH3_64bits(h + 1, size - sizeof *h))
+        return ct_fail(err, "damaged, or of another version");
+    p->header = h;
+    p->sites = (const void *)(h + 1);
+    p->code = (const uint8_t *)(p->sites + h->site_count);
+    return CT_OK;
+}
+
+static int open_entry(const char *path, struct plan *out)
+{
+    if (file_map(path, &out->file, NULL) != CT_OK)
+        return CT_ERROR;
+    int status = take_bytes(out, out->file.bytes, out->file.size, NULL);
+    if (status != CT_OK)
+        file_unmap(&out->file);
+    return status;
+}
+
+static int build_in_memory(const struct sites *sites, const struct map *map, struct plan *out,
+                           struct ct_error *err)
+{
+    char *bytes = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&bytes, &size);
+    if (!stream)
+        return ct_fail_errno(err, errno, "no memory for an edit plan");
+    int status = write_plan(sites, map, stream, err);
+    if (fclose(stream) != 0 && status == CT_OK)
+        status = ct_fail_errno(err, errno, "no memory for an edit plan");
+    if (status == CT_OK)
+        status = take_bytes(out, bytes, size, err);
+    if (status == CT_OK)
+        out->owned = bytes;
+    else
+        free(bytes);
+    return status;
+}
+
+static int build(const char *elf_path, const struct map *map, const char *entry, struct plan *out,
+                 struct ct_error *err)
+{
+    struct elf_file file;
+    struct sites sites;
+    struct new_file made;
+    CT_TRY(elf_open(elf_path, &file, err));
+    sites_find(&file, map, &sites);
+    int status = CT_ERROR;
+    if (entry && file_begin(entry, &made, NULL) == CT_OK) {
+        status = write_plan(&sites, map, made.stream, NULL);
+        if (status != CT_OK)
+            file_abandon(&made);
+        else if ((status = file_commit(&made, NULL)) == CT_OK)
+            status = open_entry(entry, out);
+    }
+    if (status != CT_OK)
+        status = build_in_memory(&sites, map, out, err);
+    sites_free(&sites);
+    elf_close(&file);
+    return status;
+}
+
+/* The plan's entry in the cache: the map's, with another ending. */
+static char *entry_of(const struct map *map)
+{
+    static const char ending[] = ".map";
+    size_t length = map->entry_path ? strlen(map->entry_path) : 0;
+    if (length <= strlen(ending))
+        return NULL;
+    return must_format("%.*s.plan%s", (int)(length - strlen(ending)), map->entry_path, ending);
+}
+
+int plan_for_file(struct map_cache *cache, const char *elf_path, struct plan *out,
+                  struct ct_error *err)
+{
+    struct map map;
+    *out = (struct plan){0};
+    CT_TRY(map_for_file(cache, elf_path, &map, NULL, err));
+    char *entry = entry_of(&map);
+    int status = CT_OK;
+    if (!entry || open_entry(entry, out) != CT_OK)
+        status = build(elf_path, &map, entry, out, err);
+    free(entry);
+    map_close(&map);
+    return status;
+}
+
+void plan_close(struct plan *p)
+{
+    if (p->owned)
+        free(p->owned);
+    else
+        file_unmap(&p->file);
+    *p = (struct plan){0};
+}
+
+const char *plan_kind_name(unsigned kind)
+{
+    static const char *const names[SITE_KINDS] = {"direct calls", "indirect calls", "tail jumps",
+                                                  "short tail jumps", "indirect tail jumps"};
+    return kind < SITE_KINDS ? names[kind] : "unknown";
+}
+
+const char *plan_reason_name(unsigned reason)
+{
+    static const char *const names[SITE_REASONS] = {
+        "", "something may jump between it and the instructions before it",
+        "the instructions before it cannot be moved", "nothing is before it in its function",
+        "where its function's return address lies is not known"};
+    return reason < SITE_REASONS ? names[reason] : "unknown";
+}
+
+void plan_list(const struct plan *p, FILE *out)
+{
+    static const char *const tiers[SITE_TIERS] = {"in-place", "moved", "trap", "none"};
+    static const char *const kinds[SITE_KINDS] = {"call", "call*", "tail", "tail-short", "tail*"};
+    static const char *const bases[] = {"?", "rsp", "rbp"};
+    for (uint32_t i = 0; i < p->header->site_count; i++) {
+        const struct plan_site *s = &p->sites[i];
+        fprintf(out, "%#lx %s %s target %#lx function %#lx got %#lx slot %s%+d moved %u\n",
+                (unsigned long)(p->header->base + s->offset), kinds[s->kind % SITE_KINDS],
+                tiers[s->tier % SITE_TIERS], (unsigned long)(p->header->base + s->target),
+                (unsigned long)(p->header->base + s->function),
+                (unsigned long)(s->got ? p->header->base + s->got : 0), bases[s->slot_base % 3],
+                s->slot_bytes, s->moved_bytes);
+    }
+}
+
+static double percent(uint32_t part, uint32_t whole)
+{
+    return whole ? 100.0 * part / whole : 0;
+}
+
+void plan_print(const struct plan *p, const char *name, FILE *out)
+{
+    static const char *const tiers[SITE_TIERS] = {"in place", "moved", "by trap", "not at all"};
+    const struct plan_header *h = p->header;
+    fprintf(out, "%s: %u sites in %u functions", name, h->site_count, h->function_count);
+    if (h->functions_undecoded)
+        fprintf(out, ", %u functions are not all instructions and stay as they are",
+                h->functions_undecoded);
+    fprintf(out, "\n  %-22s %9s", "", "sites");
+    for (unsigned t = 0; t < SITE_TIERS; t++)
+        fprintf(out, " %10s", tiers[t]);
+    fputc('\n', out);
+    for (unsigned k = 0; k < SITE_KINDS; k++) {
+        uint32_t all = 0;
+        for (unsigned t = 0; t < SITE_TIERS; t++)
+            all += h->tiers[k][t];
+        if (!all)
+            continue;
+        fprintf(out, "  %-22s %9u", plan_kind_name(k), all);
+        for (unsigned t = 0; t < SITE_TIERS; t++)
+            fprintf(out, " %9.2f%%", percent(h->tiers[k][t], all));
+        fputc('\n', out);
+    }
+    for (unsigned r = 1; r < SITE_REASONS; r++)
+        if (h->reasons[r])
+            fprintf(out, "  %9u sites: %s\n", h->reasons[r], plan_reason_name(r));
+}

@@ -1,0 +1,30 @@
+/* Edit plans: made once for each module, and kept in the cache beside its map. */
+#ifndef EDIT_PLAN_H
+#define EDIT_PLAN_H
+
+#include "edit/plan_format.h"
+#include "map/cache.h"
+
+struct plan {
+    struct mapped_file file;
+    void *owned; /* or the bytes are on the heap */
+    const struct plan_header *header;
+    const struct plan_site *sites;
+    const uint8_t *code;
+};
+
+int plan_for_file(struct map_cache *cache, const char *elf_path, struct plan *out,
+                  struct ct_error *err);
+void plan_close(struct plan *plan);
+
+/* What can be changed, by kind and tier, and why not better: for people. */
+void plan_print(const struct plan *plan, const char *name, FILE *out);
+
+/* One line for each site, for other programs. Addresses are those of the ELF file. */
+void plan_list(const struct plan *plan, FILE *out);
+
+/* Words for people. */
+const char *plan_kind_name(unsigned kind);
+const char *plan_reason_name(unsigned reason);
+
+#endif

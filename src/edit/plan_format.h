@@ -1,0 +1,83 @@
+/*
+ * The edit plan of one module: every place where control goes from one function to another, and how
+ * it can be changed. Made from the file, offline, and cached; the runtime maps it and applies it.
+ * Positions are offsets from the module's base, as in the map.
+ */
+#ifndef EDIT_PLAN_FORMAT_H
+#define EDIT_PLAN_FORMAT_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#define PLAN_MAGIC   UINT64_C(0x0a6e616c706c6c63) /* "cllplan\n" */
+#define PLAN_VERSION 1
+
+enum site_kind {
+    SITE_CALL,          /* call rel32 */
+    SITE_CALL_INDIRECT, /* through a register or memory */
+    SITE_TAIL,          /* jmp or jcc rel32 to another function */
+    SITE_TAIL_SHORT,    /* the same with rel8 */
+    SITE_TAIL_INDIRECT, /* through a register or memory */
+    SITE_KINDS
+};
+
+/* How a site is changed, best first. */
+enum site_tier {
+    TIER_RETARGET, /* its rel32 is pointed at a stub */
+    TIER_DISPLACE, /* it moves to a stub, with instructions before it if it is short */
+    TIER_TRAP,     /* only one byte is free: int3 */
+    TIER_NONE,     /* cannot be changed */
+    SITE_TIERS
+};
+
+/* Why a site has no better tier. */
+enum site_reason {
+    REASON_NONE,
+    REASON_BRANCH_TARGET, /* something may jump between it and the instructions before it */
+    REASON_NOT_MOVABLE,   /* the instruction before it depends on where it is, or on the stack */
+    REASON_AT_START,      /* there is nothing before it */
+    REASON_NO_SLOT,       /* where the return address of its function lies is not known */
+    SITE_REASONS
+};
+
+/* Where the return address of the site's own function lies: a register and a distance. */
+enum slot_base { SLOT_UNKNOWN, SLOT_RSP, SLOT_RBP };
+
+struct plan_site {
+    uint32_t offset;
+    uint32_t target;   /* direct: where it leads; otherwise 0 */
+    uint32_t function; /* start of the function that it is in; of a cold part, the whole's */
+    uint32_t got;      /* direct, and the target is a stub of the PLT: what that jumps through */
+    int32_t slot_bytes;
+    uint32_t code;         /* TIER_DISPLACE: what runs in its place, in the code bytes */
+    uint8_t code_bytes;    /* of that, the transfer itself not included */
+    uint8_t fixup;         /* where in it a rel32 lies that depends on the place, plus one */
+    uint8_t moved_bytes;   /* how many bytes before the site it replaces */
+    uint8_t length;        /* of the site's instruction */
+    uint8_t kind;          /* enum site_kind */
+    uint8_t tier;          /* enum site_tier */
+    uint8_t reason;        /* enum site_reason */
+    uint8_t slot_base;     /* enum slot_base */
+    uint32_t fixup_target; /* what the rel32 leads to */
+};
+
+struct plan_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t header_bytes;
+    uint64_t file_bytes;
+    uint64_t base; /* as in the map */
+    uint64_t hash; /* XXH3 of all bytes behind the header */
+    uint32_t site_count;
+    uint32_t code_bytes;
+    uint32_t function_count;      /* that were decoded */
+    uint32_t functions_undecoded; /* where the bytes are not all instructions */
+    uint32_t tiers[SITE_KINDS][SITE_TIERS];
+    uint32_t reasons[SITE_REASONS]; /* of sites with TIER_TRAP or TIER_NONE */
+    uint32_t unused;
+};
+
+static_assert(sizeof(struct plan_site) == 36, "layout");
+static_assert(sizeof(struct plan_header) % 8 == 0, "layout");
+
+#endif

@@ -1,0 +1,374 @@
+/*
+ * Functions are decoded in a straight line, twice: first for what branches lead to, then for the
+ * sites. Code with data in it stops the decoder, and such a function is left alone as a whole.
+ *
+ * A short site cannot hold a jump of five bytes, so instructions before it move with it. What moves
+ * is copied as it is: an instruction may depend on its place only by one rel32. At a call, what
+ * moves runs with the return address already on the stack, so it must not touch the stack; at a
+ * tail jump it may.
+ */
+#include "edit/sites.h"
+
+#include "edit/targets.h"
+
+#include <Zydis/Zydis.h>
+#include <string.h>
+
+enum { JUMP_BYTES = 5, MOST_BEFORE = 4 };
+
+struct instruction {
+    uint32_t offset;
+    ZydisDecodedInstruction decoded;
+    ZydisDecoderContext context;
+    const uint8_t *bytes;
+};
+
+struct finder {
+    const struct elf_file *file;
+    const struct map *map;
+    struct sites *out;
+    struct targets targets;
+    ZydisDecoder decoder;
+    const struct map_function *function; /* the one at hand */
+    uint32_t whole;                      /* start of what it is a part of, or its own */
+    struct instruction before[MOST_BEFORE];
+    unsigned before_count;
+};
+
+typedef void visit_fn(struct finder *f, const struct instruction *i);
+
+static const struct map_function *whole_of(const struct map *map, const struct map_function *f)
+{
+    for (unsigned most = 8;
+         most-- && (f->flags & FUNCTION_FRAGMENT) && f->parent < map->function_count;)
+        f = &map->functions[f->parent];
+    return f;
+}
+
+/* Decodes the function at hand; false when its bytes are not all instructions. */
+static bool each_instruction(struct finder *f, visit_fn *visit)
+{
+    const struct map_function *fn = f->function;
+    const struct code_range *code = elf_code_at(f->file, f->file->base + fn->start);
+    if (!code || fn->size > code->end - f->file->base - fn->start)
+        return false;
+    const uint8_t *bytes = code->bytes + (f->file->base + fn->start - code->start);
+    struct instruction i;
+    f->before_count = 0;
+    for (uint32_t at = 0; at < fn->size; at += i.decoded.length) {
+        i.offset = fn->start + at;
+        i.bytes = bytes + at;
+        if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&f->decoder, &i.context, i.bytes,
+                                                        fn->size - at, &i.decoded)))
+            return false;
+        visit(f, &i);
+        if (f->before_count == MOST_BEFORE)
+            memmove(f->before, f->before + 1, --f->before_count * sizeof i);
+        f->before[f->before_count++] = i;
+    }
+    return true;
+}
+
+/* A direct branch: where it leads, as an offset. */
+static bool is_direct(const struct instruction *i, uint64_t *target)
+{
+    const ZydisDecodedInstruction *d = &i->decoded;
+    if (!d->raw.imm[0].is_relative)
+        return false;
+    *target = i->offset + d->length + (uint64_t)d->raw.imm[0].value.s;
+    return true;
+}
+
+static bool is_jump(const struct instruction *i)
+{
+    return i->decoded.meta.category == ZYDIS_CATEGORY_UNCOND_BR ||
+           i->decoded.meta.category == ZYDIS_CATEGORY_COND_BR;
+}
+
+/* Reads the address that a rip-relative operand names, as an offset. */
+static bool is_rip_relative(const struct instruction *i, uint64_t *offset)
+{
+    const ZydisDecodedInstruction *d = &i->decoded;
+    if (!(d->attributes & ZYDIS_ATTRIB_HAS_MODRM) || d->raw.modrm.mod != 0 || d->raw.modrm.rm != 5)
+        return false;
+    *offset = i->offset + d->length + (uint64_t)d->raw.disp.value;
+    return true;
+}
+
+static void find_targets(struct finder *f, const struct instruction *i)
+{
+    uint64_t target;
+    if (is_direct(i, &target))
+        targets_add(&f->targets, target);
+    else if (i->decoded.mnemonic == ZYDIS_MNEMONIC_LEA && is_rip_relative(i, &target)) {
+        targets_add(&f->targets, target); /* code whose address is taken, or a table */
+        targets_add_table(&f->targets, f->file, target, f->function->start,
+                          f->function->start + f->function->size);
+    }
+}
+
+/* CFA - rsp - 8 is 0: the return address is at the top of the stack, as at a function's entry. */
+static bool is_as_at_entry(const struct map *map, uint64_t offset)
+{
+    int64_t row = map_find_row(&map->tables, offset);
+    if (row < 0)
+        return false;
+    struct map_special s = map_spell_rule(&map->tables, (uint32_t)row);
+    return s.cfa_kind == CFA_REG && s.reg == X86_RSP && s.offset == 8;
+}
+
+static void find_slot(const struct finder *f, uint32_t offset, struct plan_site *site)
+{
+    int64_t row = map_find_row(&f->map->tables, offset);
+    const struct map_correction *correction = map_find_correction(&f->map->tables, offset);
+    if (row < 0 || correction) /* the CFI is wrong there: rare enough to leave alone */
+        return;
+    struct map_special s = map_spell_rule(&f->map->tables, (uint32_t)row);
+    if (s.cfa_kind != CFA_REG || s.place[AT_RIP].kind != PLACE_CFA ||
+        s.place[AT_RIP].offset != -8 || (s.reg != X86_RSP && s.reg != X86_RBP))
+        return;
+    site->slot_base = s.reg == X86_RSP ? SLOT_RSP : SLOT_RBP;
+    site->slot_bytes = s.offset - 8;
+}
+
+/*
+ * An operand relative to rsp, in code that runs with the return address already pushed: the
+ * distance grows by 8, if there is room for it where it is.
+ */
+static bool can_shift(const ZydisDecodedInstruction *d)
+{
+    return (d->raw.disp.size == 8 && d->raw.disp.value + 8 <= INT8_MAX) ||
+           (d->raw.disp.size == 32 && d->raw.disp.value + 8 <= INT32_MAX);
+}
+
+static bool is_rsp(ZydisRegister r)
+{
+    return ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, r) == ZYDIS_REGISTER_RSP;
+}
+
+static bool is_relative_to_rsp(const ZydisDecodedInstruction *d)
+{
+    return (d->attributes & ZYDIS_ATTRIB_HAS_MODRM) && d->raw.modrm.mod != 3 &&
+           d->raw.modrm.rm == 4 && d->raw.sib.base == 4 && !d->raw.rex.B;
+}
+
+/* Does an instruction keep its meaning in another place, here with the stack as at a call? */
+static bool is_movable(struct finder *f, const struct instruction *i, bool stack_may_move,
+                       bool *needs_fixup)
+{
+    ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
+    const ZydisDecodedInstruction *d = &i->decoded;
+    uint64_t ignored;
+    if (is_jump(i) || d->meta.category == ZYDIS_CATEGORY_CALL ||
+        d->meta.category == ZYDIS_CATEGORY_RET || d->meta.category == ZYDIS_CATEGORY_SYSCALL ||
+        d->meta.category == ZYDIS_CATEGORY_INTERRUPT || d->raw.imm[0].is_relative ||
+        !ZYAN_SUCCESS(ZydisDecoderDecodeOperands(&f->decoder, &i->context, d, o, d->operand_count)))
+        return false;
+    *needs_fixup = is_rip_relative(i, &ignored);
+    for (unsigned k = 0; k < d->operand_count && !stack_may_move; k++) {
+        bool is_visible = o[k].visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT;
+        if (o[k].type == ZYDIS_OPERAND_TYPE_REGISTER && is_rsp(o[k].reg.value))
+            return false;
+        if (o[k].type == ZYDIS_OPERAND_TYPE_MEMORY && is_rsp(o[k].mem.base) &&
+            (!is_visible || !can_shift(d)))
+            return false;
+    }
+    return true;
+}
+
+/* Copies an instruction to the code of a displaced site. */
+static void move(struct finder *f, const struct instruction *i, struct plan_site *site)
+{
+    uint64_t target;
+    if (is_rip_relative(i, &target)) {
+        site->fixup = (uint8_t)(site->code_bytes + i->decoded.raw.disp.offset + 1);
+        site->fixup_target = (uint32_t)target;
+    }
+    size_t start = f->out->code.count;
+    for (unsigned k = 0; k < i->decoded.length; k++)
+        vec_push(&f->out->code, i->bytes[k]);
+    if (site->kind == SITE_CALL_INDIRECT && is_relative_to_rsp(&i->decoded)) {
+        int32_t shifted = (int32_t)i->decoded.raw.disp.value + 8;
+        memcpy(f->out->code.items + start + i->decoded.raw.disp.offset, &shifted,
+               i->decoded.raw.disp.size / 8);
+    }
+    site->code_bytes = (uint8_t)(site->code_bytes + i->decoded.length);
+}
+
+/*
+ * Chooses the instructions that move with the site: from before[first] on. Returns the number of
+ * their bytes, or -1 with the reason in the site.
+ */
+static int choose_moved(struct finder *f, const struct instruction *i, struct plan_site *site,
+                        unsigned *first)
+{
+    bool is_call = site->kind == SITE_CALL_INDIRECT;
+    unsigned moved = 0, fixups = 0;
+    uint64_t ignored;
+    fixups += (unsigned)is_rip_relative(i, &ignored);
+    *first = f->before_count;
+    while (moved + i->decoded.length < JUMP_BYTES) {
+        bool needs_fixup = false;
+        if (*first == 0) {
+            site->reason = REASON_AT_START;
+            return -1;
+        }
+        uint32_t next = *first < f->before_count ? f->before[*first].offset : i->offset;
+        if (targets_has(&f->targets, next)) {
+            site->reason = REASON_BRANCH_TARGET;
+            return -1;
+        }
+        const struct instruction *b = &f->before[--*first];
+        if (!is_movable(f, b, !is_call, &needs_fixup) || (fixups += needs_fixup) > 1) {
+            site->reason = REASON_NOT_MOVABLE;
+            return -1;
+        }
+        moved += b->decoded.length;
+    }
+    return (int)moved;
+}
+
+/* An indirect transfer becomes `push` of its operand: the same bytes with another digit. */
+static bool add_push(struct finder *f, const struct instruction *i, struct plan_site *site)
+{
+    enum { DIGIT_PUSH = 6 };
+    const ZydisDecodedInstruction *d = &i->decoded;
+    bool is_shifted = site->kind == SITE_CALL_INDIRECT && is_relative_to_rsp(d);
+    if ((is_shifted && !can_shift(d)) ||
+        (d->attributes & (ZYDIS_ATTRIB_HAS_SEGMENT_FS | ZYDIS_ATTRIB_HAS_SEGMENT_GS)))
+        return false;
+    size_t at = f->out->code.count + d->raw.modrm.offset;
+    move(f, i, site);
+    f->out->code.items[at] = (uint8_t)((f->out->code.items[at] & ~0x38) | DIGIT_PUSH << 3);
+    return true;
+}
+
+static void displace(struct finder *f, const struct instruction *i, struct plan_site *site)
+{
+    unsigned first;
+    int moved = choose_moved(f, i, site, &first);
+    site->tier = TIER_TRAP;
+    if (moved < 0)
+        return;
+    size_t code = f->out->code.count;
+    site->code = (uint32_t)code;
+    for (unsigned k = first; k < f->before_count; k++)
+        move(f, &f->before[k], site);
+    bool is_indirect = site->kind == SITE_CALL_INDIRECT || site->kind == SITE_TAIL_INDIRECT;
+    if (is_indirect && !add_push(f, i, site)) {
+        f->out->code.count = code;
+        site->code_bytes = site->fixup = 0;
+        site->fixup_target = site->code = 0;
+        site->reason = REASON_NOT_MOVABLE;
+        return;
+    }
+    site->moved_bytes = (uint8_t)moved;
+    site->tier = TIER_DISPLACE;
+}
+
+/* The slot that a stub of the PLT jumps through; 0 when the target is none. */
+static uint32_t got_of(const struct finder *f, uint64_t target)
+{
+    const struct code_range *code = elf_code_at(f->file, f->file->base + target);
+    if (!code || strncmp(code->section, ".plt", 4) != 0)
+        return 0;
+    const uint8_t *at = code->bytes + (f->file->base + target - code->start);
+    uint64_t left = code->end - f->file->base - target, next = target;
+    if (left >= 4 && memcmp(at, "\xf3\x0f\x1e\xfa", 4) == 0) { /* endbr64 */
+        at += 4;
+        next += 4;
+        left -= 4;
+    }
+    if (left && *at == 0xf2) { /* bnd */
+        at++;
+        next++;
+        left--;
+    }
+    int32_t relative;
+    if (left < 6 || at[0] != 0xff || at[1] != 0x25)
+        return 0;
+    memcpy(&relative, at + 2, sizeof relative);
+    return (uint32_t)(next + 6 + (uint64_t)(int64_t)relative);
+}
+
+static void add_site(struct finder *f, const struct instruction *i, enum site_kind kind,
+                     uint64_t target)
+{
+    struct plan_site site = {.offset = i->offset,
+                             .target = (uint32_t)target,
+                             .function = f->whole,
+                             .length = i->decoded.length,
+                             .kind = (uint8_t)kind};
+    find_slot(f, i->offset, &site);
+    if (kind == SITE_CALL || kind == SITE_TAIL) {
+        site.tier = TIER_RETARGET;
+        site.got = got_of(f, target);
+    } else {
+        displace(f, i, &site);
+    }
+    if (site.slot_base == SLOT_UNKNOWN)
+        site.reason = REASON_NO_SLOT; /* it must walk the stack each time */
+    vec_push(&f->out->items, site);
+}
+
+/* Does a jump leave its function for another, as a call that returns to our caller? */
+static bool is_tail(const struct finder *f, const struct instruction *i, uint64_t target)
+{
+    const struct map_function *there = map_find_function(f->map, target);
+    if (there && whole_of(f->map, there)->start == f->whole)
+        return target == f->whole && is_as_at_entry(f->map, i->offset) &&
+               f->function->start != target;
+    return is_as_at_entry(f->map, i->offset) && is_as_at_entry(f->map, target);
+}
+
+static void find_sites(struct finder *f, const struct instruction *i)
+{
+    const ZydisDecodedInstruction *d = &i->decoded;
+    uint64_t target = 0;
+    bool direct = is_direct(i, &target);
+    if (d->meta.category == ZYDIS_CATEGORY_CALL) {
+        if (direct && target != i->offset + d->length) /* call to the next: it reads its own pc */
+            add_site(f, i, SITE_CALL, target);
+        else if (!direct)
+            add_site(f, i, SITE_CALL_INDIRECT, 0);
+    } else if (is_jump(i) && direct && is_tail(f, i, target)) {
+        add_site(f, i, d->raw.imm[0].size == 32 ? SITE_TAIL : SITE_TAIL_SHORT, target);
+    } else if (d->mnemonic == ZYDIS_MNEMONIC_JMP && !direct &&
+               is_as_at_entry(f->map, i->offset)) { /* a switch without a frame looks the same */
+        add_site(f, i, SITE_TAIL_INDIRECT, 0);
+    }
+}
+
+void sites_find(const struct elf_file *file, const struct map *map, struct sites *out)
+{
+    struct finder f = {.file = file, .map = map, .out = out};
+    *out = (struct sites){0};
+    ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    targets_begin(&f.targets, file, map);
+    for (uint32_t k = 0; k < map->function_count; k++) {
+        f.function = &map->functions[k];
+        each_instruction(&f, find_targets);
+    }
+    uint32_t done = 0; /* functions may overlap: each byte is looked at once */
+    for (uint32_t k = 0; k < map->function_count; k++) {
+        f.function = &map->functions[k];
+        f.whole = whole_of(map, f.function)->start;
+        size_t sites = out->items.count, code = out->code.count;
+        if (f.function->start < done || !f.function->size)
+            continue;
+        done = f.function->start + f.function->size;
+        out->function_count++;
+        if (!each_instruction(&f, find_sites)) {
+            out->functions_undecoded++;
+            out->items.count = sites;
+            out->code.count = code;
+        }
+    }
+    targets_free(&f.targets);
+}
+
+void sites_free(struct sites *sites)
+{
+    vec_free(&sites->items);
+    vec_free(&sites->code);
+}

@@ -1,0 +1,21 @@
+/*
+ * Finds the sites of a module by decoding its functions, and decides how each can be changed.
+ */
+#ifndef EDIT_SITES_H
+#define EDIT_SITES_H
+
+#include "base/vec.h"
+#include "edit/plan_format.h"
+#include "elf/elf_file.h"
+#include "map/map.h"
+
+struct sites {
+    VEC(struct plan_site) items; /* sorted by offset */
+    VEC(uint8_t) code;           /* what runs in place of displaced sites */
+    uint32_t function_count, functions_undecoded;
+};
+
+void sites_find(const struct elf_file *file, const struct map *map, struct sites *out);
+void sites_free(struct sites *sites);
+
+#endif

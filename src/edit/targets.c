@@ -1,0 +1,128 @@
+#include "edit/targets.h"
+
+#include "base/reader.h"
+#include "base/vec.h"
+#include "map/cfi.h"
+
+#include <dwarf.h>
+#include <string.h>
+
+/* Whatever looks like the address of code, in data: jump tables, computed gotos, callbacks. */
+static void add_words(struct targets *t, const struct elf_file *file, Elf_Scn *section)
+{
+    const Elf_Data *data = elf_section_data(section);
+    for (size_t i = 0; data && i + 8 <= data->d_size; i += 8) {
+        uint64_t word;
+        memcpy(&word, (const char *)data->d_buf + i, sizeof word);
+        targets_add(t, word - file->base);
+    }
+}
+
+static void add_relocations(struct targets *t, const struct elf_file *file, Elf_Scn *section)
+{
+    Elf_Data *data = elf_section_data(section);
+    size_t count = data ? data->d_size / sizeof(Elf64_Rela) : 0;
+    for (size_t i = 0; i < count; i++) {
+        GElf_Rela r;
+        if (gelf_getrela(data, (int)i, &r))
+            targets_add(t, (uint64_t)r.r_addend - file->base);
+    }
+}
+
+static void add_sections(struct targets *t, const struct elf_file *file)
+{
+    Elf_Scn *section = NULL;
+    GElf_Shdr header;
+    while ((section = elf_nextscn(file->elf, section))) {
+        if (!gelf_getshdr(section, &header) || !(header.sh_flags & SHF_ALLOC))
+            continue;
+        if (header.sh_type == SHT_RELA)
+            add_relocations(t, file, section);
+        else if (header.sh_type == SHT_PROGBITS && !(header.sh_flags & SHF_EXECINSTR))
+            add_words(t, file, section);
+    }
+}
+
+/* A number of the call-site table; compilers use these two encodings. */
+static uint64_t read_number(struct reader *r, uint8_t encoding)
+{
+    if ((encoding & 0x0f) == DW_EH_PE_uleb128)
+        return read_uleb(r);
+    if ((encoding & 0x0f) != DW_EH_PE_udata4 && (encoding & 0x0f) != DW_EH_PE_sdata4)
+        r->failed = true;
+    return read_u32(r);
+}
+
+/* Landing pads of one function, counted from its start. */
+static void add_landing_pads(struct targets *t, const struct elf_file *file, uint32_t function,
+                             uint64_t lsda)
+{
+    enum { MOST_BYTES = 1 << 20 };
+    uint64_t room = MOST_BYTES;
+    const uint8_t *bytes = NULL;
+    while (room >= 4 && !(bytes = elf_bytes_at(file, lsda, room)))
+        room /= 2;
+    if (!bytes)
+        return;
+    struct reader r = reader_over(bytes, room);
+    if (read_u8(&r) != DW_EH_PE_omit) /* pads that are counted from elsewhere: nobody does that */
+        return;
+    if (read_u8(&r) != DW_EH_PE_omit)
+        read_uleb(&r); /* where the types are */
+    uint8_t encoding = read_u8(&r);
+    uint64_t table_bytes = read_uleb(&r);
+    const uint8_t *end = r.at + (table_bytes < reader_left(&r) ? table_bytes : 0);
+    while (!r.failed && r.at < end) {
+        read_number(&r, encoding);
+        read_number(&r, encoding);
+        uint64_t pad = read_number(&r, encoding);
+        read_uleb(&r); /* the action */
+        if (pad && !r.failed)
+            targets_add(t, function + pad);
+    }
+}
+
+static void add_exceptions(struct targets *t, const struct elf_file *file)
+{
+    struct cfi cfi;
+    if (cfi_read(file, &cfi, NULL) == CT_OK) {
+        for (size_t i = 0; i < cfi.fdes.count; i++) {
+            uint64_t lsda = cfi_language_data(&cfi, &cfi.fdes.items[i]);
+            if (lsda)
+                add_landing_pads(t, file, cfi.fdes.items[i].start, lsda);
+        }
+    }
+    cfi_free(&cfi);
+}
+
+void targets_begin(struct targets *t, const struct elf_file *file, const struct map *map)
+{
+    *t = (struct targets){.start = map->header->code_start, .end = map->header->code_end};
+    t->bits = must_calloc((t->end - t->start) / 64 + 1, sizeof *t->bits);
+    for (uint32_t i = 0; i < map->function_count; i++)
+        targets_add(t, map->functions[i].start);
+    add_sections(t, file);
+    add_exceptions(t, file);
+}
+
+void targets_free(struct targets *t)
+{
+    free(t->bits);
+}
+
+void targets_add_table(struct targets *t, const struct elf_file *file, uint64_t offset,
+                       uint32_t start, uint32_t end)
+{
+    enum { MOST_ENTRIES = 1 << 16 };
+    for (uint64_t i = 0; i < MOST_ENTRIES; i++) {
+        const uint8_t *at = elf_bytes_at(file, file->base + offset + i * 4, 4);
+        int32_t relative;
+        if (!at)
+            return;
+        memcpy(&relative, at, sizeof relative);
+        uint64_t target = offset + (uint64_t)(int64_t)relative;
+        if (target < start || target >= end)
+            return;
+        targets_add(t, target);
+    }
+}

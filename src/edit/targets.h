@@ -1,0 +1,39 @@
+/*
+ * Where control may arrive other than from the instruction before: branches, jump tables, addresses
+ * that are taken, landing pads. More than there are is safe, fewer is not.
+ */
+#ifndef EDIT_TARGETS_H
+#define EDIT_TARGETS_H
+
+#include "elf/elf_file.h"
+#include "map/map.h"
+
+struct targets {
+    uint64_t *bits; /* one for each byte of code */
+    uint32_t start, end;
+};
+
+/* All that can be found without decoding; branches are added by whoever decodes. */
+void targets_begin(struct targets *targets, const struct elf_file *file, const struct map *map);
+void targets_free(struct targets *targets);
+
+static inline void targets_add(struct targets *t, uint64_t offset)
+{
+    if (offset >= t->start && offset < t->end)
+        t->bits[(offset - t->start) / 64] |= UINT64_C(1) << (offset - t->start) % 64;
+}
+
+static inline bool targets_has(const struct targets *t, uint64_t offset)
+{
+    return offset >= t->start && offset < t->end &&
+           (t->bits[(offset - t->start) / 64] >> (offset - t->start) % 64 & 1);
+}
+
+/*
+ * The entries of a table of 32-bit distances from its own start, as position-independent code has
+ * them, as far as they lead into [start, end). Tables of addresses are found in the data.
+ */
+void targets_add_table(struct targets *t, const struct elf_file *file, uint64_t offset,
+                       uint32_t start, uint32_t end);
+
+#endif
