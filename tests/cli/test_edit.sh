@@ -10,5 +10,6 @@ for file in /usr/bin/perl /usr/bin/python3.11 /usr/bin/sqlite3 /usr/bin/lua5.4 \
 done
 "$calltrail" doctor --edit >/dev/null 2>&1
 [ $? -eq 2 ] && echo "ok edit needs a file" || echo "FAIL edit needs a file: status is not 2"
-"$calltrail" doctor --edit /etc/passwd 2>&1 | grep -q '^calltrail: /etc/passwd: .*ELF' &&
-    echo "ok edit of a text" || echo "FAIL edit of a text: no such message"
+said=$("$calltrail" doctor --edit /etc/passwd 2>&1)
+[ "$said" = "calltrail: /etc/passwd: is not an ELF file" ] && echo "ok edit of a text" ||
+    echo "FAIL edit of a text: $said"
