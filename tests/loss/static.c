@@ -1,0 +1,5 @@
+/* A program that the runtime cannot get into. */
+int main(void)
+{
+    return 23;
+}
