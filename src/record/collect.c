@@ -318,7 +318,9 @@ static void add_thread(struct collector *c, const struct arena_view *v,
         return; /* it came after they were counted */
     struct node_list list = {0};
     list_nodes(v, t, &list);
-    list.items.count = c->node_counts.items[c->next_count++];
+    uint32_t counted = c->node_counts.items[c->next_count++];
+    if (list.items.count > counted)
+        list.items.count = counted;
     char name[ARENA_NAME_BYTES + 1] = "";
     const struct arena_header *h = (const struct arena_header *)v->bytes;
     memcpy(name, t->name, ARENA_NAME_BYTES);

@@ -1,6 +1,7 @@
 #include "record/doctor.h"
 
 #include "map/cache.h"
+#include "record/folder.h"
 #include "record/target.h"
 
 #include <errno.h>
@@ -123,6 +124,18 @@ static void print_cache(FILE *out)
     map_cache_close(&cache);
 }
 
+static void print_left(FILE *out)
+{
+    struct folder_list left = {0};
+    folder_list_left(&left);
+    for (size_t i = 0; i < left.paths.count; i++) {
+        fprintf(out, "  left behind       %s: calltrail recover -o FILE %s\n", left.paths.items[i],
+                left.paths.items[i]);
+        free(left.paths.items[i]);
+    }
+    vec_free(&left.paths);
+}
+
 static int print_program(FILE *out, const char *program)
 {
     struct ct_error err;
@@ -150,5 +163,6 @@ int doctor_print(FILE *out, const char *program)
     read_line("/proc/self/status", "x86_Thread_features:", line, sizeof line);
     fprintf(out, "  shadow stacks     %s\n", strstr(line, "shstk") ? "on" : "off");
     print_cache(out);
+    print_left(out);
     return program ? print_program(out, program) : 0;
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -29,41 +30,6 @@ static void random_name(char *text)
         snprintf(text + 2 * i, 3, "%02x", bytes[i]);
 }
 
-/* For whoever finds the folder after this process was killed. */
-static char *supervisor_file(const struct server *s)
-{
-    return must_format("%s/supervisor", s->folder);
-}
-
-static void name_supervisor(const struct server *s)
-{
-    char *path = supervisor_file(s);
-    FILE *file = fopen(path, "wxe");
-    if (file) {
-        fprintf(file, "%d\n", getpid());
-        fclose(file);
-    }
-    free(path);
-}
-
-static int make_folder(struct server *s, struct ct_error *err)
-{
-    static const char *const places[] = {"/dev/shm", NULL, "/tmp"};
-    for (unsigned i = 0; i < 3; i++) {
-        const char *place = places[i] ? places[i] : getenv("TMPDIR");
-        if (!place)
-            continue;
-        s->folder = must_format("%s/calltrail-XXXXXX", place);
-        if (mkdtemp(s->folder)) {
-            name_supervisor(s);
-            return CT_OK;
-        }
-        free(s->folder);
-        s->folder = NULL;
-    }
-    return ct_fail_errno(err, errno, "no folder for what is measured (tried /dev/shm and /tmp)");
-}
-
 static int listen_at(const struct sockaddr_un *address, socklen_t size)
 {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -77,7 +43,7 @@ static int listen_at(const struct sockaddr_un *address, socklen_t size)
 
 static char *socket_path(const struct server *s)
 {
-    return must_format("%s/" CHANNEL_SOCKET, s->folder);
+    return must_format("%s/" CHANNEL_SOCKET, s->folder.path);
 }
 
 static bool open_listeners(struct server *s, const char *name)
@@ -98,70 +64,96 @@ static bool open_listeners(struct server *s, const char *name)
 int server_open(struct server *s, uint64_t period_ns, uint64_t flags, struct ct_error *err)
 {
     *s = (struct server){.listeners = {-1, -1}, .period_ns = period_ns, .flags = flags};
-    CT_TRY(make_folder(s, err));
+    CT_TRY(folder_make(&s->folder, err));
     char name[CHANNEL_NAME_BYTES + 1], secret[CHANNEL_NAME_BYTES + 1];
     random_name(name);
     random_name(secret);
     bool listens = open_listeners(s, name);
-    s->address = must_format("%s,%s,%s", name, secret, s->listeners[1] >= 0 ? s->folder : "-");
+    s->address = must_format("%s,%s,%s", name, secret, s->listeners[1] >= 0 ? s->folder.path : "-");
     if (!listens) {
         int status = ct_fail_errno(err, errno, "no socket for the recorded processes");
-        server_close(s);
+        server_close(s, false);
         return status;
     }
     open_maps_begin(&s->maps);
     return CT_OK;
 }
 
-static int reopen_arena(struct server *s, char *path, struct ct_error *err)
+static struct arena_header *map_arena(int fd)
 {
-    struct server_arena a = {.path = path, .fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)};
+    void *memory =
+        mmap(NULL, ARENA_MOST, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static int reopen_arena(struct server *s, const char *path, struct ct_error *err)
+{
+    struct server_arena a = {0};
     struct stat status;
-    if (a.fd < 0 || fstat(a.fd, &status) != 0 || status.st_size < (off_t)sizeof *a.header)
-        return ct_fail(err, "%s: is not an arena", path);
-    a.allocated = (uint64_t)status.st_size;
-    a.header = mmap(NULL, ARENA_MOST, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, a.fd, 0);
-    if (a.header == MAP_FAILED)
-        return ct_fail_errno(err, errno, "%s: cannot be mapped", path);
-    if (a.header->magic != ARENA_MAGIC || a.header->version != ARENA_VERSION) {
-        munmap(a.header, ARENA_MOST);
-        close(a.fd);
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return ct_fail_errno(err, errno, "%s: cannot be opened", path);
+    if (fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof *a.header)
+        a.header = map_arena(fd);
+    close(fd);
+    if (!a.header || a.header->magic != ARENA_MAGIC || a.header->version != ARENA_VERSION) {
+        if (a.header)
+            munmap(a.header, ARENA_MOST);
         return ct_fail(err, "%s: is not an arena of this version", path);
     }
-    a.pid = a.header->pid;
+    a.allocated = (uint64_t)status.st_size;
+    a.pid = a.header->outer_pid;
     a.parent_pid = a.header->parent_pid;
     a.header->program[ARENA_PROGRAM_BYTES - 1] = '\0';
+    a.path = must_strdup(path);
     s->period_ns = a.header->period_ns;
     vec_push(&s->arenas, a);
     return CT_OK;
 }
 
+/* An arena that its supervisor was still making has no header; nobody has written to it. */
+static bool is_unborn(const char *path)
+{
+    uint64_t magic = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    bool unborn = fd >= 0 && pread(fd, &magic, sizeof magic, 0) >= 0 && magic == 0;
+    if (fd >= 0)
+        close(fd);
+    return unborn;
+}
+
 int server_reopen(struct server *s, const char *folder, struct ct_error *err)
 {
-    *s = (struct server){.listeners = {-1, -1}, .folder = must_strdup(folder)};
+    *s = (struct server){.listeners = {-1, -1}};
+    CT_TRY(folder_take(&s->folder, folder, err));
     int status = CT_OK;
-    for (size_t i = 0; status == CT_OK; i++) {
+    bool more = true;
+    for (size_t i = 0; status == CT_OK && more; i++) {
         char *path = must_format("%s/%zu.arena", folder, i);
-        if (access(path, F_OK) != 0) {
-            free(path);
-            break;
-        }
-        status = reopen_arena(s, path, err);
+        more = access(path, F_OK) == 0;
+        if (more && is_unborn(path))
+            unlink(path);
+        else if (more)
+            status = reopen_arena(s, path, err);
+        free(path);
     }
-    if (status == CT_OK && !s->arenas.count)
-        status = ct_fail(err, "%s: holds nothing that a recording has left", folder);
-    if (status == CT_OK)
+    bool empty = status == CT_OK && !s->arenas.count;
+    if (empty)
+        status = ct_fail(err, "%s: nothing was measured; the folder is gone now", folder);
+    if (status != CT_OK)
+        server_close(s, !empty);
+    else
         open_maps_begin(&s->maps);
     return status;
 }
 
-void server_close(struct server *s)
+void server_close(struct server *s, bool keep_arenas)
 {
     for (size_t i = 0; i < s->arenas.count; i++) {
         struct server_arena *a = &s->arenas.items[i];
         munmap(a->header, ARENA_MOST);
-        close(a->fd);
-        unlink(a->path);
+        if (!keep_arenas)
+            unlink(a->path);
         free(a->path);
     }
     vec_free(&s->arenas);
@@ -169,15 +161,15 @@ void server_close(struct server *s)
     for (unsigned i = 0; i < 2; i++)
         if (s->listeners[i] >= 0)
             close(s->listeners[i]);
-    if (s->folder) {
-        char *supervisor = supervisor_file(s), *socket = socket_path(s);
-        unlink(supervisor);
+    if (!keep_arenas && s->folder.path) {
+        char *socket = socket_path(s);
         unlink(socket);
-        free(supervisor);
         free(socket);
-        rmdir(s->folder);
     }
-    free(s->folder);
+    if (keep_arenas)
+        folder_leave(&s->folder);
+    else
+        folder_remove(&s->folder);
     free(s->address);
     open_maps_end(&s->maps);
 }
@@ -185,11 +177,16 @@ void server_close(struct server *s)
 /* Blocks are allocated, not only promised: the process must never meet SIGBUS. */
 static bool allocate(struct server_arena *a, uint64_t bytes)
 {
-    if (bytes > ARENA_MOST || posix_fallocate(a->fd, 0, (off_t)bytes) != 0)
-        return false;
-    a->allocated = bytes;
-    a->header->allocated = bytes;
-    return true;
+    /* No descriptor is kept for each arena: there may be more processes than descriptors. */
+    int fd = bytes <= ARENA_MOST ? open(a->path, O_RDWR | O_CLOEXEC) : -1;
+    bool done = fd >= 0 && posix_fallocate(fd, 0, (off_t)bytes) == 0;
+    if (fd >= 0)
+        close(fd);
+    if (done) {
+        a->allocated = bytes;
+        a->header->allocated = bytes;
+    }
+    return done;
 }
 
 static uint64_t clock_ns(clockid_t clock)
@@ -213,6 +210,7 @@ struct process_state {
     char state;
     unsigned parent;
     unsigned long utime, stime; /* in clock ticks */
+    unsigned long threads;
 };
 
 static bool read_state(uint64_t pid, struct process_state *out)
@@ -227,22 +225,49 @@ static bool read_state(uint64_t pid, struct process_state *out)
     text[size] = '\0';
     const char *behind_name = strrchr(text, ')');
     return behind_name &&
-           sscanf(behind_name + 1, " %c %u %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
-                  &out->state, &out->parent, &out->utime, &out->stime) == 4;
+           sscanf(behind_name + 1,
+                  " %c %u %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %lu",
+                  &out->state, &out->parent, &out->utime, &out->stime, &out->threads) == 5;
+}
+
+/*
+ * In doubt it is: /proc may hide a process that is there, and the first thread may have ended
+ * before the others.
+ */
+bool server_arena_in_use(const struct server *s, size_t index)
+{
+    uint64_t pid = s->arenas.items[index].pid;
+    struct process_state p;
+    for (size_t i = index + 1; i < s->arenas.count; i++) /* another program runs in it now */
+        if (s->arenas.items[i].pid == pid)
+            return false;
+    if (kill((pid_t)pid, 0) != 0 && errno == ESRCH)
+        return false;
+    return !(read_state(pid, &p) && p.state == 'Z' && p.threads <= 1);
+}
+
+/* Thousands of short processes must not take megabytes each. */
+static void give_back(struct server_arena *a)
+{
+    uint64_t used = (a->header->used + 4095) & ~UINT64_C(4095);
+    if (used < a->allocated && truncate(a->path, (off_t)used) == 0)
+        a->allocated = used;
 }
 
 /* Its CPU time, for processes that end without a word. */
-static void look_at(struct server_arena *a)
+static void look_at(struct server *s, size_t index)
 {
-    struct process_state p = {.state = 'X'};
+    struct server_arena *a = &s->arenas.items[index];
+    struct process_state p;
     if (read_state(a->pid, &p)) {
         double tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
         a->utime_s = (double)p.utime * tick_s;
         a->stime_s = (double)p.stime * tick_s;
     }
-    if (p.state == 'X' || p.state == 'Z') {
+    if (!server_arena_in_use(s, index)) {
         a->is_gone = true;
         a->gone_ns = clock_ns(CLOCK_MONOTONIC);
+        give_back(a);
     }
 }
 
@@ -280,7 +305,7 @@ void server_look_around(struct server *s)
     for (size_t i = 0; i < s->arenas.count; i++) {
         if (s->arenas.items[i].is_gone)
             continue;
-        look_at(&s->arenas.items[i]);
+        look_at(s, i);
         look_for_strangers(s, i);
     }
 }
@@ -307,45 +332,44 @@ void server_grow_arenas(struct server *s)
     }
 }
 
+/* A descriptor of the new arena, to be closed; -1: there is none, and errno says why. */
 static int make_arena(struct server *s, const struct channel_message *m, uint64_t pid)
 {
     /* In a namespace of its own the process does not know the numbers by which it is known here. */
-    struct server_arena a = {.pid = pid, .parent_pid = m->parent_pid};
+    struct server_arena a = {.pid = pid, .parent_pid = m->parent_pid, .allocated = ARENA_FIRST};
     struct process_state state;
     if (pid != m->pid && read_state(pid, &state))
         a.parent_pid = state.parent;
-    a.path = must_format("%s/%zu.arena", s->folder, s->arenas.count);
-    a.fd = open(a.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (a.fd < 0)
-        goto failed;
-    if (posix_fallocate(a.fd, 0, (off_t)ARENA_FIRST) != 0)
-        goto failed;
-    a.header = mmap(NULL, ARENA_MOST, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, a.fd, 0);
-    if (a.header == MAP_FAILED)
-        goto failed;
+    a.path = must_format("%s/%zu.arena", s->folder.path, s->arenas.count);
+    int fd = open(a.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int why = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)ARENA_FIRST);
+    if (why == 0 && !(a.header = map_arena(fd)))
+        why = errno;
+    if (why) {
+        if (fd >= 0) {
+            close(fd);
+            unlink(a.path);
+        }
+        free(a.path);
+        errno = why;
+        return -1;
+    }
     uint64_t start_ns = clock_ns(CLOCK_MONOTONIC);
-    *a.header = (struct arena_header){.magic = ARENA_MAGIC,
-                                      .version = ARENA_VERSION,
+    *a.header = (struct arena_header){.version = ARENA_VERSION,
                                       .header_bytes = sizeof *a.header,
                                       .allocated = ARENA_FIRST,
                                       .used = (sizeof *a.header + 63) & ~(uint64_t)63,
                                       .pid = (uint32_t)m->pid,
                                       .parent_pid = (uint32_t)m->parent_pid,
+                                      .outer_pid = (uint32_t)pid,
                                       .start_ns = start_ns,
                                       .realtime_at_zero_ns = clock_ns(CLOCK_REALTIME) - start_ns,
                                       .period_ns = s->period_ns,
                                       .paused = s->paused};
-    a.allocated = ARENA_FIRST;
     program_of(pid, a.header->program);
+    __atomic_store_n(&a.header->magic, ARENA_MAGIC, __ATOMIC_RELEASE); /* complete from here on */
     vec_push(&s->arenas, a);
-    return a.fd;
-failed:
-    if (a.fd >= 0) {
-        close(a.fd);
-        unlink(a.path);
-    }
-    free(a.path);
-    return -1;
+    return fd;
 }
 
 /* A descriptor of the map of the file that came along; -1 when there is none. */
@@ -417,6 +441,10 @@ static void answer_one(struct server *s, int fd)
     uint32_t kind = CHANNEL_REFUSED;
     if (m.kind == CHANNEL_HELLO && ((s->flags & CHANNEL_FOLLOW) || !s->arenas.count)) {
         sent = make_arena(s, &m, peer_pid(fd));
+        if (sent < 0) {
+            s->without_arena++;
+            s->why_without = errno;
+        }
         kind = CHANNEL_WELCOME;
     } else if (m.kind == CHANNEL_MAP && came >= 0) {
         sent = find_map(s, came);
@@ -427,6 +455,8 @@ static void answer_one(struct server *s, int fd)
     m.period_ns = s->period_ns;
     m.flags = s->flags;
     reply(fd, &m, sent);
+    if (sent >= 0 && kind == CHANNEL_WELCOME) /* the maps keep theirs */
+        close(sent);
     if (came >= 0)
         close(came);
 }

@@ -7,17 +7,17 @@
 
 #include "base/error.h"
 #include "base/vec.h"
+#include "record/folder.h"
 #include "record/maps.h"
 #include "runtime/arena_format.h"
 
 struct server_arena {
     char *path;
-    int fd;
     struct arena_header *header; /* mapped as far as it may ever grow */
     uint64_t pid, parent_pid;
     uint64_t allocated;
     double utime_s, stime_s; /* as last seen from outside */
-    bool is_gone;            /* the process has ended, */
+    bool is_gone;            /* the process has ended or runs another program, */
     uint64_t gone_ns;        /* seen at this time of CLOCK_MONOTONIC */
 };
 
@@ -29,19 +29,23 @@ struct server_stranger {
 };
 
 struct server {
-    char *folder;     /* private; holds the arenas */
-    int listeners[2]; /* an abstract socket, and one in the folder */
-    char *address;    /* the value of the environment variable */
+    struct folder folder; /* holds the arenas */
+    int listeners[2];     /* an abstract socket, and one in the folder */
+    char *address;        /* the value of the environment variable */
     uint64_t period_ns;
     uint64_t flags;
     bool paused;
+    unsigned without_arena; /* processes that asked for one, and there was no room */
+    int why_without;        /* errno's value */
     struct open_maps maps;
     VEC(struct server_arena) arenas; /* in the order in which processes came */
     VEC(struct server_stranger) strangers;
 };
 
 int server_open(struct server *server, uint64_t period_ns, uint64_t flags, struct ct_error *err);
-void server_close(struct server *server);
+
+/* Ends it. The arenas go, unless they hold what is nowhere else. */
+void server_close(struct server *server, bool keep_arenas);
 
 /* Takes up the arenas that a killed supervisor has left; nobody is served. */
 int server_reopen(struct server *server, const char *folder, struct ct_error *err);
@@ -52,9 +56,14 @@ void server_answer(struct server *server);
 /* Allocates more of each arena that needs it. To be called every few milliseconds. */
 void server_grow_arenas(struct server *server);
 
-/* Notes the CPU time of the processes that are there, those that are gone, and children that have
- * not said hello. To be called a few times a second. */
+/*
+ * Notes the CPU time of the processes that are there, those that are gone, whose unused memory is
+ * given back, and children that have not said hello. To be called a few times a second.
+ */
 void server_look_around(struct server *server);
+
+/* Whether the process that an arena belongs to is alive and may still write to it. */
+bool server_arena_in_use(const struct server *server, size_t index);
 
 /* Stops or goes on sampling, in all processes, also in those that come later. */
 void server_pause(struct server *server, bool paused);

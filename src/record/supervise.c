@@ -141,6 +141,34 @@ static int check_output(const char *path, struct ct_error *err)
     return CT_OK;
 }
 
+/* One line for each thing that the profile cannot hold. */
+static void say_what_is_missing(const struct server *server, const char *path)
+{
+    uint64_t lost = 0;
+    unsigned alive = 0;
+    pid_t first = 0;
+    for (size_t i = 0; i < server->arenas.count; i++) {
+        lost += server->arenas.items[i].header->lost[LOST_NO_ROOM];
+        if (server_arena_in_use(server, i) && alive++ == 0)
+            first = (pid_t)server->arenas.items[i].pid;
+    }
+    if (!server->arenas.count && !server->without_arena)
+        fprintf(stderr,
+                "calltrail: %s: nothing was recorded: the runtime did not get in, or found no "
+                "room for what it measures (see calltrail doctor %s)\n",
+                path, path);
+    if (server->without_arena)
+        fprintf(stderr, "calltrail: %u process%s not recorded: no room in %s: %s\n",
+                server->without_arena, server->without_arena == 1 ? " was" : "es were",
+                server->folder.path, strerror(server->why_without));
+    if (lost)
+        fprintf(stderr, "calltrail: %llu samples are lost: no room in %s\n",
+                (unsigned long long)lost, server->folder.path);
+    if (alive)
+        fprintf(stderr, "calltrail: %u process%s on (pid %d%s), recorded up to here\n", alive,
+                alive == 1 ? " goes" : "es go", first, alive == 1 ? "" : ", …");
+}
+
 static int run_program(const struct record_options *options, struct server *server,
                        const char *path, const char *runtime, int *exit_status,
                        struct ct_error *err)
@@ -166,16 +194,20 @@ static int run_program(const struct record_options *options, struct server *serv
         server_answer(server);
         *exit_status = WIFSIGNALED(recording.wait_status) ? 128 + WTERMSIG(recording.wait_status)
                                                           : WEXITSTATUS(recording.wait_status);
+        server_pause(server, true); /* what goes on is left in peace */
         status = collect_profile(&recording, err);
-        if (!server->arenas.count)
-            fprintf(stderr,
-                    "calltrail: %s: nothing was recorded: the runtime did not get in, or found no "
-                    "room for what it measures (see calltrail doctor %s)\n",
-                    path, path);
+        say_what_is_missing(server, path);
     }
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    close(signals);
+    close(signals); /* they stay blocked: a second Ctrl-C must not leave the folder behind */
     return status;
+}
+
+/* The profile could not be written; what was measured is still there. */
+static void say_how_to_recover(struct ct_error *err, const char *folder)
+{
+    struct ct_error why = *err;
+    ct_fail(err, "%.350s; nothing is lost: 'calltrail recover -o FILE %.100s' makes the profile",
+            why.text, folder);
 }
 
 int record_run(const struct record_options *options, int *exit_status, struct ct_error *err)
@@ -195,7 +227,10 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
         if (server.maps.cache.warning.text[0])
             fprintf(stderr, "calltrail: warning: %s\n", server.maps.cache.warning.text);
         status = run_program(options, &server, path, runtime, exit_status, err);
-        server_close(&server);
+        bool keep = status != CT_OK && server.arenas.count;
+        if (keep)
+            say_how_to_recover(err, server.folder.path);
+        server_close(&server, keep);
     }
     free(path);
     free(runtime);
@@ -212,9 +247,17 @@ int record_recover(const char *folder, const char *output, struct ct_error *err)
                                          server.period_ns ? 1000000000 / server.period_ns : 0,
                                      .command = none};
     struct recording recording = {.options = &options, .server = &server, .wait_status = -1};
+    /* Asked before the profile is made: what ends meanwhile has written all it had by then. */
+    size_t in_use = 0;
+    for (size_t i = 0; i < server.arenas.count; i++)
+        in_use += server_arena_in_use(&server, i);
     measure_ticks(&recording, take_stamp());
     int status = collect_profile(&recording, err);
-    if (status == CT_OK)
-        server_close(&server); /* and removes the arenas: they are in the profile now */
+    if (status == CT_OK && in_use)
+        fprintf(stderr,
+                "calltrail: %zu process%s on: this is what there is so far; recover %s again "
+                "afterwards\n",
+                in_use, in_use == 1 ? " goes" : "es go", folder);
+    server_close(&server, status != CT_OK || in_use);
     return status;
 }

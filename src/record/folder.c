@@ -1,0 +1,147 @@
+#include "record/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PLACES = 3 };
+
+/* Where a folder may lie, best first; NULL: there is no such place. */
+static const char *place(unsigned i)
+{
+    return i == 0 ? "/dev/shm" : i == 1 ? getenv("TMPDIR") : "/tmp";
+}
+
+static char *supervisor_file(const char *folder)
+{
+    return must_format("%s/supervisor", folder);
+}
+
+static bool lock(int fd)
+{
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(fd, F_OFD_SETLK, &all) == 0;
+}
+
+/* Asks without taking: a look must not be in the way of somebody who wants the lock. */
+static bool is_locked(int fd)
+{
+    struct flock all = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+    return fcntl(fd, F_OFD_GETLK, &all) != 0 || all.l_type != F_UNLCK;
+}
+
+/* Names this process as the supervisor, and locks the name. */
+static bool sign(struct folder *f)
+{
+    char *path = supervisor_file(f->path);
+    f->lock = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool good = f->lock >= 0 && lock(f->lock);
+    good = good && dprintf(f->lock, "%d\n", getpid()) > 0;
+    free(path);
+    return good;
+}
+
+int folder_make(struct folder *f, struct ct_error *err)
+{
+    int why = ENOENT;
+    *f = (struct folder){.lock = -1};
+    for (unsigned i = 0; i < PLACES; i++) {
+        if (!place(i))
+            continue;
+        f->path = must_format("%s/calltrail-XXXXXX", place(i));
+        if (mkdtemp(f->path)) {
+            if (sign(f))
+                return CT_OK;
+            why = errno;
+            folder_remove(f);
+            continue;
+        }
+        why = errno;
+        free(f->path);
+        f->path = NULL;
+    }
+    return ct_fail_errno(err, why, "no folder for what is measured (tried /dev/shm and /tmp)");
+}
+
+static int supervisor_of(int fd)
+{
+    char text[32] = "";
+    return pread(fd, text, sizeof text - 1, 0) > 0 ? atoi(text) : 0;
+}
+
+int folder_take(struct folder *f, const char *path, struct ct_error *err)
+{
+    char *supervisor = supervisor_file(path);
+    *f = (struct folder){.lock = open(supervisor, O_RDWR | O_CLOEXEC | O_NOFOLLOW)};
+    int why = errno;
+    free(supervisor);
+    if (f->lock < 0)
+        return why == ENOENT || why == ENOTDIR
+                   ? ct_fail(err, "%s: holds nothing that a recording has left", path)
+                   : ct_fail_errno(err, why, "%s: cannot be opened", path);
+    if (!lock(f->lock)) {
+        int pid = supervisor_of(f->lock);
+        close(f->lock);
+        f->lock = -1;
+        return ct_fail(err,
+                       "%s: calltrail (process %d) is still at work there; 'kill -USR2 %d' has it "
+                       "write what there is",
+                       path, pid, pid);
+    }
+    f->path = must_strdup(path);
+    return CT_OK;
+}
+
+void folder_leave(struct folder *f)
+{
+    if (f->lock >= 0)
+        close(f->lock);
+    free(f->path);
+    *f = (struct folder){.lock = -1};
+}
+
+void folder_remove(struct folder *f)
+{
+    if (f->path) {
+        char *supervisor = supervisor_file(f->path);
+        unlink(supervisor);
+        rmdir(f->path);
+        free(supervisor);
+    }
+    folder_leave(f);
+}
+
+static bool is_left(const char *path)
+{
+    char *supervisor = supervisor_file(path);
+    int fd = open(supervisor, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    struct stat status;
+    free(supervisor);
+    if (fd < 0)
+        return false;
+    bool left = fstat(fd, &status) == 0 && status.st_uid == geteuid() && supervisor_of(fd) &&
+                !is_locked(fd);
+    close(fd);
+    return left;
+}
+
+void folder_list_left(struct folder_list *out)
+{
+    for (unsigned i = 0; i < PLACES; i++) {
+        if (!place(i))
+            continue;
+        char *pattern = must_format("%s/calltrail-??????", place(i));
+        glob_t found;
+        if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0) {
+            for (size_t k = 0; k < found.gl_pathc; k++)
+                if (is_left(found.gl_pathv[k]))
+                    vec_push(&out->paths, must_strdup(found.gl_pathv[k]));
+            globfree(&found);
+        }
+        free(pattern);
+    }
+}

@@ -1,0 +1,38 @@
+/*
+ * The folder of one recording: it holds the arenas, and a file that names the supervisor. The
+ * supervisor holds a lock on that file for as long as it lives, whatever it dies of; so whoever
+ * finds the folder can tell whether it was left behind.
+ */
+#ifndef RECORD_FOLDER_H
+#define RECORD_FOLDER_H
+
+#include "base/error.h"
+#include "base/vec.h"
+
+#include <stdbool.h>
+
+struct folder {
+    char *path; /* NULL: none */
+    int lock;   /* descriptor of the locked file */
+};
+
+/* Makes a private folder in shared memory, or where temporary files are. */
+int folder_make(struct folder *folder, struct ct_error *err);
+
+/* Takes over a folder that was left behind; fails when its supervisor is alive. */
+int folder_take(struct folder *folder, const char *path, struct ct_error *err);
+
+/* Removes the folder, which must be empty otherwise, and forgets it. */
+void folder_remove(struct folder *folder);
+
+/* Forgets the folder and leaves it where it is, for `calltrail recover`. */
+void folder_leave(struct folder *folder);
+
+/* The folders of this user's recordings whose supervisors are gone; to be freed one by one. */
+struct folder_list {
+    VEC(char *) paths;
+};
+
+void folder_list_left(struct folder_list *out);
+
+#endif
