@@ -232,9 +232,9 @@ int main(int argc, char **argv)
     open_board(argv[2]);
     setenv("BOARD", argv[2], 1);
     after_ns = strtoull(argv[3], NULL, 10) * 1000;
-    board->ready = 1;
     printf("%s\n", argv[1]);
     fflush(stdout);
+    board->ready = 1;
     start_threads();
     for (unsigned i = 0; i < sizeof ways / sizeof ways[0]; i++)
         if (strcmp(argv[1], ways[i].name) == 0)

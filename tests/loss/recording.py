@@ -87,6 +87,7 @@ class Board:
 
     ready = property(lambda self: struct.unpack_from("<I", self.memory, 8)[0])
     rounds = property(lambda self: struct.unpack_from("<I", self.memory, 12)[0])
+    worked = property(lambda self: struct.unpack_from("<I", self.memory, 16)[0])
     ns = property(lambda self: struct.unpack_from("<3Q", self.memory, 16))
 
 
