@@ -39,10 +39,11 @@ static uint64_t now_ns(void)
 
 static NOINLINE void slice(int which)
 {
-    uint64_t begin = thread_cpu_ns();
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
+        uint64_t begin = thread_cpu_ns();
         spin(20000);
-    atomic_fetch_add(&board->ns[which], thread_cpu_ns() - begin);
+        atomic_fetch_add(&board->ns[which], thread_cpu_ns() - begin);
+    }
 }
 
 static NOINLINE void alpha(void)

@@ -269,12 +269,14 @@ def compare(profile, truth, before=()):
 def compare_with_board(profile, ns, lost, process=0):
     """
     The samples agree with the CPU time that the program itself has measured. What the kernel's part
-    of it and the beginning and end of slices change is a few in a hundred.
+    of it and the beginning and end of slices change is a few in a hundred. Ticks that were counted
+    with the next sample may be in its context instead of their own.
     """
+    merged = profile.info["merged"]
     for name, published in zip(FUNCTIONS, ns):
         expected = published / profile.period_ns
         got = profile.functions[process, name] / profile.period_ns
-        allowed = 5 * expected ** 0.5 + 0.05 * expected + 6
+        allowed = 5 * expected ** 0.5 + 0.05 * expected + 6 + merged
         if not expected - allowed - lost <= got <= expected + allowed:
-            raise Failed("%d samples in %s, %d by its own measure (%d lost)" % (
-                got, name, expected, lost))
+            raise Failed("%d samples in %s, %d by its own measure (%d lost, %d merged)" % (
+                got, name, expected, lost, merged))

@@ -25,7 +25,7 @@ def wants_mounts(test):
     return with_mounts
 
 
-def full_disk(fill):
+def full_disk(blocks_left, command):
     """
     The disk for the profile is full from the start, or gets full by the profile itself: one line,
     no half file, and the folder that the line names still has every sample.
@@ -33,13 +33,12 @@ def full_disk(fill):
     def test(suite, folder, chance):
         disk = os.path.join(folder, "disk")
         os.mkdir(disk)
-        # The program prints its CPU time; all that the recording leaves on the disk is listed.
-        burn = "my $s = 0; $s += $_ % 7 for 1..3000000; print qq($s\\n); exit 6"
+        program = [suite.path(command[0]) if command[0] == "contexts" else command[0], *command[1:]]
         script = '"$@"; echo "status $?"; ls -A "%s"' % disk
-        done = run_at(disk, "64k", "dd if=/dev/zero of=%s/rest bs=4k count=%d status=none" % (
-            disk, fill), ["sh", "-c", script, "sh", suite.calltrail, "record", "-o",
-                          disk + "/p.ctp", "perl", "-e", burn], suite.env)
-        plain = subprocess.run(["perl", "-e", burn], capture_output=True, text=True)
+        fill = "dd if=/dev/zero of=%s/rest bs=4k count=%d status=none" % (disk, 16 - blocks_left)
+        done = run_at(disk, "64k", fill, ["sh", "-c", script, "sh", suite.calltrail, "record", "-F",
+                                          "9999", "-o", disk + "/p.ctp", *program], suite.env)
+        plain = subprocess.run(program, env=suite.env, capture_output=True, text=True)
         if done.stdout != plain.stdout + "status 1\nrest\n":
             raise Failed("printed %r" % done.stdout)
         said = re.fullmatch(r"calltrail: \S+/p.ctp: cannot be written: No space left on device; "
@@ -168,8 +167,10 @@ def not_a_folder(suite, folder, chance):
 
 
 def tests(full):
-    found = [("disk full from the start", full_disk(16)),
-             ("disk full with the profile", full_disk(15)),
+    small = ["perl", "-e", "my $s = 0; $s += $_ % 7 for 1..1000000; print qq($s\\n); exit 6"]
+    large = ["contexts"]
+    found = [("disk full from the start", full_disk(0, small)),
+             ("disk full with the profile", full_disk(1, small)),
              ("recover too early", recover_too_early),
              ("recover of nothing", not_a_folder),
              ("more processes than descriptors", many_processes),
@@ -177,6 +178,6 @@ def tests(full):
              ("arena that cannot grow", arena_cannot_grow),
              ("shared memory for none", small_shared_memory("1m", 0))]
     if full:
-        found += [("disk full with the profile, %d KB left" % (4 * (16 - fill)), full_disk(fill))
-                  for fill in (14, 13, 12)]
+        found += [("disk full with a large profile, %d KB left" % (4 * blocks),
+                   full_disk(blocks, large)) for blocks in (1, 8, 15)]
     return found
