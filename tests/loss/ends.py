@@ -6,8 +6,7 @@ import signal
 import subprocess
 import time
 
-from recording import (Board, Failed, Recording, compare, compare_with_board, shell_status, state_of,
-                       wait_for)
+from recording import (Board, Failed, Recording, Shares, compare, shell_status, state_of, wait_for)
 
 # How it ends; the status is that of the plain run, which each kind makes once.
 BY_ITSELF = ("segv", "abort", "_exit", "term", "exit_thread", "exec", "exec_static", "exec_missing")
@@ -84,7 +83,7 @@ def judge(suite, run, board, status, expected, output, before):
         raise Failed("left behind: " + run.place)
     profile, truth = run.profile(), run.truth()
     compare(profile, truth, before or (truth[:1] if len(truth) > 2 else ()))
-    compare_with_board(profile, board.ns, truth[0].lost)
+    suite.check_shares(Shares.of(profile, board.ns, truth[0].lost))
     if profile.info["verify_differ"]:
         raise Failed("%d walks differ" % profile.info["verify_differ"])
     suite.count_samples(sum(sum(arena.threads.values()) for arena in truth))

@@ -266,17 +266,39 @@ def compare(profile, truth, before=()):
             raise Failed("process %d: %d samples counted, %d in contexts" % (i, counted, placed))
 
 
-def compare_with_board(profile, ns, lost, process=0):
+class Shares:
     """
-    The samples agree with the CPU time that the program itself has measured. What the kernel's part
-    of it and the beginning and end of slices change is a few in a hundred. Ticks that were counted
+    Samples in each function, beside what the program itself has measured. What the kernel's part of
+    it and the beginning and end of slices change is a few in a hundred; ticks that were counted
     with the next sample may be in its context instead of their own.
     """
-    merged = profile.info["merged"]
-    for name, published in zip(FUNCTIONS, ns):
-        expected = published / profile.period_ns
-        got = profile.functions[process, name] / profile.period_ns
-        allowed = 5 * expected ** 0.5 + 0.05 * expected + 6 + merged
-        if not expected - allowed - lost <= got <= expected + allowed:
-            raise Failed("%d samples in %s, %d by its own measure (%d lost, %d merged)" % (
-                got, name, expected, lost, merged))
+
+    def __init__(self):
+        self.rows = {name: [0, 0] for name in FUNCTIONS}  # samples, expected
+        self.lost = self.merged = self.runs = 0
+
+    @staticmethod
+    def of(profile, ns, lost):
+        shares = Shares()
+        for name, published in zip(FUNCTIONS, ns):
+            shares.rows[name] = [profile.functions[0, name] / profile.period_ns,
+                                 published / profile.period_ns]
+        shares.lost, shares.merged, shares.runs = lost, profile.info["merged"], 1
+        return shares
+
+    def add(self, other):
+        for name, row in other.rows.items():
+            self.rows[name] = [a + b for a, b in zip(self.rows[name], row)]
+        self.lost += other.lost
+        self.merged += other.merged
+        self.runs += other.runs
+
+    def check(self):
+        for name, (got, expected) in self.rows.items():
+            allowed = 4 * expected ** 0.5 + 0.04 * expected + 5 * self.runs ** 0.5 + self.merged
+            if not expected - allowed - self.lost <= got <= expected + allowed:
+                raise Failed("%d samples in %s, %d by its own measure (%d lost, %d merged)" % (
+                    got, name, expected, self.lost, self.merged))
+
+    def __str__(self):
+        return ", ".join("%s %.0f of %.0f" % (name, *row) for name, row in self.rows.items())

@@ -174,9 +174,9 @@ def tests(full):
              ("recover too early", recover_too_early),
              ("recover of nothing", not_a_folder),
              ("more processes than descriptors", many_processes),
-             ("shared memory for two arenas", small_shared_memory("5m", 2)),
+             ("shared memory for two arenas", small_shared_memory("800k", 2)),
              ("arena that cannot grow", arena_cannot_grow),
-             ("shared memory for none", small_shared_memory("1m", 0))]
+             ("shared memory for none", small_shared_memory("200k", 0))]
     if full:
         found += [("disk full with a large profile, %d KB left" % (4 * blocks),
                    full_disk(blocks, large)) for blocks in (1, 8, 15)]
