@@ -6,6 +6,7 @@
 #   make check-modules   unwind rows of every module on this machine against readelf
 #   make check-torture   what breaks profilers, one small program each, under record
 #   make check-loss     ends at random moments, full disks, signals: no sample is lost
+#   make check-stops    random stops of real programs against eu-stack and gdb
 #   make check-full      the long runs: 100 million single steps, all modules, long fuzzing
 #   make fuzz            fuzz every reader for FUZZ_SECONDS each
 #   make bench           measure; writes bench/RESULTS.md
@@ -19,7 +20,7 @@ comma := ,
 BUILD := build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 MESON_FLAGS := --prefix=$(PREFIX) $(if $(SANITIZE),-Db_sanitize=$(SANITIZE) -Db_lundef=false)
 
-.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-loss check-full fuzz bench install clean
+.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-loss check-stops check-full fuzz bench install clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) calltrail libcalltrail-rt.so
@@ -60,6 +61,10 @@ check-torture: setup-tests
 check-loss: setup-tests
 	@$(MAKE) --no-print-directory tests
 	@scripts/check-loss --full
+
+check-stops: setup-tests
+	@$(MAKE) --no-print-directory tests
+	@scripts/check-stops --full
 
 check-full: setup-tests
 	@$(MAKE) --no-print-directory tests

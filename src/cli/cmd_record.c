@@ -94,8 +94,10 @@ int cmd_recover(int argc, char **argv)
 {
     static const char about[] = "usage: calltrail recover FOLDER [-o FILE]\n"
                                 "\n"
-                                "Makes the profile of a recording whose calltrail was killed. The "
-                                "folder is\n/dev/shm/calltrail-..., or below TMPDIR or /tmp.\n";
+                                "Makes the profile of a recording whose calltrail was killed, or "
+                                "could not write\nit. The folder is /dev/shm/calltrail-..., or "
+                                "below TMPDIR or /tmp; calltrail\ndoctor names it. It goes, unless "
+                                "recorded processes are still running.\n";
     static const struct option options[] = {
         {"output", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'}, {0}};
     const char *output = "calltrail.ctp";

@@ -230,6 +230,15 @@ static bool read_state(uint64_t pid, struct process_state *out)
                   &out->state, &out->parent, &out->utime, &out->stime, &out->threads) == 5;
 }
 
+/* A process that is ending gives its memory back before anything else can be seen of its end. */
+static bool has_memory(uint64_t pid)
+{
+    char program[ARENA_PROGRAM_BYTES];
+    errno = 0;
+    program_of(pid, program);
+    return program[0] != '\0' || errno != ENOENT;
+}
+
 /*
  * In doubt it is: /proc may hide a process that is there, and the first thread may have ended
  * before the others.
@@ -243,7 +252,7 @@ bool server_arena_in_use(const struct server *s, size_t index)
             return false;
     if (kill((pid_t)pid, 0) != 0 && errno == ESRCH)
         return false;
-    return !(read_state(pid, &p) && p.state == 'Z' && p.threads <= 1);
+    return !(read_state(pid, &p) && p.threads <= 1 && (p.state == 'Z' || !has_memory(pid)));
 }
 
 /* Thousands of short processes must not take megabytes each. */

@@ -98,16 +98,18 @@ check "SIGUSR2 writes a snapshot" timeout 30 bash -c "$(declare -f snapshot); wo
 recover() { # the supervisor is killed; what was measured is still there
     mkfifo "$work/ready2" "$work/go2"
     TMPDIR=$work "$CALLTRAIL" record -o "$work/r.ctp" perl -e '
-        my $s = 0; $s += $_ for 1..3000000; open(F, ">", $ARGV[0]); print F "x\n"; close F; open(G, "<", $ARGV[1]); <G>;' \
+        my $s = 0; $s += $_ for 1..3000000; open(F, ">", $ARGV[0]); syswrite(F, "x\n"); open(G, "<", $ARGV[1]); <G>;' \
         "$work/ready2" "$work/go2" &
     local pid=$!
-    read -r _ <"$work/ready2"
+    exec 7<"$work/ready2"
+    read -r _ <&7
     kill -9 $pid
     wait $pid
     local folder
     folder=$(grep -l "^$pid\$" /dev/shm/calltrail-*/supervisor 2>/dev/null | head -n 1)
     folder=${folder%/supervisor}
     echo >"$work/go2"
+    cat <&7 # to the program's end
     [ -n "$folder" ] && "$CALLTRAIL" recover -o "$work/p.ctp" "$folder" && [ ! -e "$folder" ]
 }
 check "recover makes the profile of a killed recording" timeout 30 bash -c "$(declare -f recover); work='$work' CALLTRAIL='$CALLTRAIL'; recover"
