@@ -236,7 +236,7 @@ def duration(suite, folder, chance):
         board.go()
         expect(run, 12, counts())
         samples = run.profile().info["samples"]
-        if not 10 < samples < 400:  # of at most 0.3 s, and a turn of the supervisor's
+        if not 0 < samples < 400:  # of at most 0.3 s, and a turn of the supervisor's
             raise Failed("%d samples in 0.3 s" % samples)
     finally:
         run.close()
