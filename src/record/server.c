@@ -81,9 +81,9 @@ int server_open(struct server *s, uint64_t period_ns, uint64_t flags, struct ct_
 
 static struct arena_header *map_arena(int fd)
 {
-    void *memory =
+    struct arena_header *header =
         mmap(NULL, ARENA_MOST, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-    return memory == MAP_FAILED ? NULL : memory;
+    return header != MAP_FAILED ? header : NULL;
 }
 
 static int reopen_arena(struct server *s, const char *path, struct ct_error *err)

@@ -15,20 +15,32 @@
 #include <vector>
 
 struct Shape {
-    virtual ~Shape() {}
+    virtual ~Shape()
+    {
+    }
     virtual double area(int depth) const = 0;
 };
 
 struct Square : Shape {
     double side;
-    explicit Square(double s) : side(s) {}
-    double area(int depth) const override { return depth > 0 ? area(depth - 1) + 1 : side * side; }
+    explicit Square(double s) : side(s)
+    {
+    }
+    double area(int depth) const override
+    {
+        return depth > 0 ? area(depth - 1) + 1 : side * side;
+    }
 };
 
 struct Pair : Shape {
     std::unique_ptr<Shape> a, b;
-    Pair(Shape *x, Shape *y) : a(x), b(y) {}
-    double area(int depth) const override { return a->area(depth) + b->area(depth / 2); }
+    Pair(Shape *x, Shape *y) : a(x), b(y)
+    {
+    }
+    double area(int depth) const override
+    {
+        return a->area(depth) + b->area(depth / 2);
+    }
 };
 
 static double parse(const std::string &text)
