@@ -79,11 +79,12 @@ int server_open(struct server *s, uint64_t period_ns, uint64_t flags, struct ct_
     return CT_OK;
 }
 
-static struct arena_header *map_arena(int fd)
+static bool map_arena(struct server_arena *a, int fd)
 {
-    struct arena_header *header =
-        mmap(NULL, ARENA_MOST, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-    return header != MAP_FAILED ? header : NULL;
+    a->header = mmap(NULL, ARENA_MOST, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (a->header == MAP_FAILED)
+        a->header = NULL;
+    return a->header != NULL;
 }
 
 static int reopen_arena(struct server *s, const char *path, struct ct_error *err)
@@ -93,11 +94,11 @@ static int reopen_arena(struct server *s, const char *path, struct ct_error *err
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return ct_fail_errno(err, errno, "%s: cannot be opened", path);
-    if (fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof *a.header)
-        a.header = map_arena(fd);
+    bool mapped =
+        fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof *a.header && map_arena(&a, fd);
     close(fd);
-    if (!a.header || a.header->magic != ARENA_MAGIC || a.header->version != ARENA_VERSION) {
-        if (a.header)
+    if (!mapped || a.header->magic != ARENA_MAGIC || a.header->version != ARENA_VERSION) {
+        if (mapped)
             munmap(a.header, ARENA_MOST);
         return ct_fail(err, "%s: is not an arena of this version", path);
     }
@@ -352,7 +353,7 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
     a.path = must_format("%s/%zu.arena", s->folder.path, s->arenas.count);
     int fd = open(a.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int why = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)ARENA_FIRST);
-    if (why == 0 && !(a.header = map_arena(fd)))
+    if (why == 0 && !map_arena(&a, fd))
         why = errno;
     if (why) {
         if (fd >= 0) {
