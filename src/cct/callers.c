@@ -104,7 +104,11 @@ void callers_split(struct callers *c, struct caller_group group)
         struct caller_item *item = &c->items[i];
         if (item->at == CALLERS_NONE)
             continue;
-        item->at = parent_of(&c->source, item->at);
+        uint32_t label = label_of(&c->source, item->at);
+        do
+            item->at = parent_of(&c->source, item->at);
+        while (c->source.fold_recursion && item->at != CALLERS_NONE &&
+               label_of(&c->source, item->at) == label);
         if (item->at != CALLERS_NONE && label_of(&c->source, item->at) == CALLERS_NONE)
             item->at = CALLERS_NONE;
     }

@@ -11,6 +11,7 @@
 
 #include "base/vec.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define CALLERS_NONE UINT32_MAX
@@ -22,6 +23,7 @@ struct callers_source {
     const uint64_t *values;
     size_t node_step, value_step;
     uint32_t count;
+    bool fold_recursion; /* a function that called itself was called by who called it first */
 };
 
 struct caller_group {

@@ -19,8 +19,6 @@
 
 #include "cct/callers.h"
 
-#include <stdbool.h>
-
 struct explained_chain {
     uint32_t first;   /* of its callers in `callers`, the direct one first */
     uint32_t callers; /* of the minimal chain; 0 only if nobody calls the function */
