@@ -68,16 +68,16 @@ static void explain_to_people(struct sheet *sheet, const struct explanation *e)
         }
         shown += chain->value;
     }
-    uint32_t others = e->caller_count - (uint32_t)limit;
     if (e->value == shown)
         return;
-    if (others == 0)
-        sheet_note(sheet, "%*.1f%%  by other ways", margin - 1,
-                   share_percent(e->value - shown, e->value));
-    else
-        sheet_note(sheet, "%*.1f%%  from %s other caller%s%s", margin - 1,
-                   share_percent(e->value - shown, e->value), count_text(others, number),
-                   others == 1 ? "" : "s", e->one_chain || e->spread ? "" : " or by other ways");
+    uint32_t others = e->caller_count - (uint32_t)limit;
+    double rest = share_percent(e->value - shown, e->value);
+    char more[AMOUNT_ROOM + 32] = "";
+    if (others)
+        snprintf(more, sizeof more, " (%s other caller%s)", count_text(others, number),
+                 others == 1 ? "" : "s");
+    snprintf(lead, sizeof lead, rest < 0.05 ? "<0.1%%" : "%.1f%%", rest);
+    sheet_note(sheet, "%*s  by other ways%s", margin, lead, more);
 }
 
 /* ---- For programs ---------------------------------------------------------------------------- */
