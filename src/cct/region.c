@@ -16,13 +16,13 @@ static void *take(struct forest_memory *memory, size_t bytes)
 
 int region_begin(struct region *region, uint64_t size_bytes, struct ct_error *err)
 {
-    void *base = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED)
+    /* Place 0 is no node. */
+    *region = (struct region){.memory.take = take, .size_bytes = size_bytes, .used_bytes = 8};
+    region->memory.base = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (region->memory.base == MAP_FAILED)
         return ct_fail_errno(err, errno, "there are no %llu MB of addresses for a tree",
                              (unsigned long long)(size_bytes >> 20));
-    /* Place 0 is no node. */
-    *region = (struct region){{base, take}, size_bytes, 8};
     return CT_OK;
 }
 
