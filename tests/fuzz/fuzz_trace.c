@@ -1,7 +1,7 @@
 /*
- * Any bytes as a trace: read to the end, replay, ask. Nothing may crash, hang or take more memory than
- * the bytes suggest. The bytes are tried as they are, and with a header that fits them, so that what a
- * mutation changed is looked at rather than refused.
+ * Any bytes as a trace: read to the end, replay, ask. Nothing may crash, hang or take more memory
+ * than the bytes suggest. The bytes are tried as they are, and with a header that fits them, so
+ * that what a mutation changed is looked at rather than refused.
  */
 #include "cct/contexts.h"
 #include "trace/replay.h"
