@@ -118,12 +118,10 @@ uint32_t forest_add(struct forest *f, uint32_t parent, uint32_t label, uint32_t 
         put_in_table(f, place);
         f->slot_used++;
     }
-    if (above && f->options.layout == FOREST_HASHED) {
-        above->first = place;
-    } else if (above && f->options.layout == FOREST_SIBLINGS) {
+    if (above && f->options.layout == FOREST_SIBLINGS) {
         node->next = above->first;
         above->first = place;
-    } else if (above) {
+    } else if (above && f->options.layout == FOREST_INDEXED) {
         ((uint32_t *)(void *)forest_at(f, above->first))[key] = place;
     }
     return place;

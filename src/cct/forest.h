@@ -33,7 +33,7 @@
 
 /* How the children of a node are found. */
 enum forest_layout {
-    FOREST_HASHED,   /* the child found last, then one hash table over (parent, label) */
+    FOREST_HASHED,   /* one hash table over (parent, label) */
     FOREST_SIBLINGS, /* a list: first child, next sibling */
     FOREST_INDEXED,  /* an array in each node, by a number that each caller gives its callees */
 };
@@ -54,7 +54,7 @@ struct forest_node {
     uint32_t parent; /* 0 for the root of a tree */
     uint32_t level;  /* in its tree */
     uint32_t twin;   /* in the bottom region: the same call in the top region of another tree */
-    uint32_t first;  /* hashed: the child found last; siblings: first child; indexed: the array */
+    uint32_t first;  /* siblings: the first child; indexed: the array */
     uint32_t next;   /* siblings: the next one */
     uint64_t values[];
 };
@@ -102,8 +102,9 @@ static inline struct forest_node *forest_at(const struct forest *f, uint32_t pla
 
 static inline uint32_t forest_slot(const struct forest *f, uint32_t parent, uint32_t label)
 {
-    uint64_t h = ((uint64_t)label << 32 | parent) * UINT64_C(0x9e3779b97f4a7c15);
-    return (uint32_t)((h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93) >> f->slot_shift);
+    /* Two multiplications that do not wait for each other. */
+    uint64_t hash = label * UINT64_C(0x9e3779b97f4a7c15) ^ parent * UINT64_C(0xd6e8feb86659fd93);
+    return (uint32_t)(hash >> f->slot_shift);
 }
 
 /* The child in the table, or 0. */
@@ -134,15 +135,12 @@ static inline __attribute__((always_inline)) uint32_t forest_child(struct forest
                                                                    uint32_t parent, uint32_t label,
                                                                    uint32_t key)
 {
-    struct forest_node *node = forest_at(f, parent);
-    uint32_t place = node->first;
+    uint32_t place = forest_at(f, parent)->first;
     switch (layout) {
     case FOREST_HASHED:
-        if (place && forest_at(f, place)->label == label)
-            return place;
         place = forest_look_up(f, parent, label);
         if (place)
-            return node->first = place;
+            return place;
         break;
     case FOREST_SIBLINGS:
         for (; place; place = forest_at(f, place)->next)
