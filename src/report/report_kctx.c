@@ -161,5 +161,9 @@ void report_kctx(struct sheet *sheet, const struct report_options *options, cons
         shown++;
     }
     sheet_end(sheet, left_out);
+    if (wanted && shown == 0)
+        sheet_note(sheet,
+                   "%s has no cost of its own (calltrail report --callers says who calls it)",
+                   options->function);
     callers_end(&callers);
 }
