@@ -113,6 +113,8 @@ holds metric grep -q "^[0-9.]*,[0-9]*,malloc," malloc.csv
 "$CALLTRAIL" kctx --fn malloc --csv fixed.ctp | cut -d, -f3 | sort -u >out
 printf 'function\nmalloc\n' >expected
 same one-function
+"$CALLTRAIL" kctx --fn main fixed.ctp >main.txt
+holds function-without-cost grep -q '^main has no cost of its own' main.txt
 # Chains that need as much as there is: nothing is left out, and values are those of folded stacks.
 "$CALLTRAIL" export --to folded fixed.ctp >folded
 "$CALLTRAIL" kctx --explain 100 --k 1000 --limit 0 --keep-recursion --json fixed.ctp >json
