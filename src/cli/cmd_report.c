@@ -17,8 +17,8 @@ static const char usage[] =
     "Says where the cost of a profile comes from. FILE is calltrail.ctp when it is not given.\n"
     "\n"
     "views:\n"
-    "  --view NAME        summary (the default), contexts, topdown, bottomup, flat, threads,\n"
-    "                     processes or phases\n"
+    "  --view NAME        summary (the default), contexts, topdown, bottomup, flat, kctx,\n"
+    "                     threads, processes or phases\n"
     "  --callers FN       who calls the function, and who calls those\n"
     "  --callees FN       what the function calls, in all contexts together\n"
     "\n"
@@ -50,7 +50,7 @@ static const char usage[] =
     "  --help             this text\n";
 
 /* What is shown when nothing else is asked for. */
-enum { TABLE_ROWS = 20, TREE_ROWS = 60, MACHINE_ROWS = 1000 };
+enum { TABLE_ROWS = 20, KCTX_ROWS = 10, TREE_ROWS = 60, MACHINE_ROWS = 1000 };
 static const double TREE_MIN_SHARE = 0.5;
 
 struct options {
@@ -251,7 +251,13 @@ static int settle(struct options *o)
     if (o->report.sort == SORT_SELF && tree)
         return usage_error("report", "--sort: trees are sorted by total or name");
     if (!o->limit_given)
-        o->report.limit = !text ? MACHINE_ROWS : tree ? TREE_ROWS : TABLE_ROWS;
+        o->report.limit = !text                 ? MACHINE_ROWS
+                          : tree                ? TREE_ROWS
+                          : kind == REPORT_KCTX ? KCTX_ROWS
+                                                : TABLE_ROWS;
+    /* `calltrail kctx` has options for these. */
+    o->report.explain_percent = REPORT_EXPLAIN_PERCENT;
+    o->report.k = REPORT_K;
     if (!o->min_share_given && text && tree)
         o->report.min_share = TREE_MIN_SHARE;
     o->view.grouping = report_grouping(kind);

@@ -16,6 +16,7 @@ static const struct command {
 } commands[] = {
     {"record", cmd_record, "run a program and write where its time goes"},
     {"report", cmd_report, "show where the cost is: hot contexts, trees, functions"},
+    {"kctx", cmd_kctx, "the shortest caller chains that explain what hot functions cost"},
     {"export", cmd_export, "write a profile in another tool's format"},
     {"recover", cmd_recover, "make the profile of a recording that was killed"},
     {"doctor", cmd_doctor, "what this machine allows, and whether a program can be recorded"},

@@ -9,8 +9,8 @@
 const char *report_name(enum report_kind kind)
 {
     static const char *const names[REPORT_KINDS] = {
-        "summary", "contexts", "topdown", "bottomup",  "flat",
-        "callers", "callees",  "threads", "processes", "phases",
+        "summary", "contexts", "topdown",   "bottomup", "flat", "callers",
+        "callees", "threads",  "processes", "phases",   "kctx",
     };
     return names[kind];
 }
@@ -92,7 +92,7 @@ int report_print(const struct view *view, const struct report_options *options,
                  struct terminal *terminal, struct ct_error *err)
 {
     bool *wanted = NULL;
-    if (options->kind == REPORT_CALLERS || options->kind == REPORT_CALLEES)
+    if (options->function)
         CT_TRY(find_function(view, options->function, &wanted, err));
     struct sheet sheet = sheet_open(view, options->format, terminal);
     sheet.path_frames_max = options->depth_max;
@@ -110,6 +110,9 @@ int report_print(const struct view *view, const struct report_options *options,
         break;
     case REPORT_FLAT:
         report_flat(&sheet, options, "rows", NULL);
+        break;
+    case REPORT_KCTX:
+        report_kctx(&sheet, options, wanted);
         break;
     case REPORT_THREADS:
     case REPORT_PROCESSES:

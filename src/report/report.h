@@ -18,6 +18,7 @@ enum report_kind {
     REPORT_THREADS,
     REPORT_PROCESSES,
     REPORT_PHASES,
+    REPORT_KCTX,
     REPORT_KINDS
 };
 
@@ -25,14 +26,20 @@ enum report_sort { SORT_DEFAULT, SORT_SELF, SORT_TOTAL, SORT_NAME };
 
 struct report_options {
     enum report_kind kind;
-    const char *function; /* of callers and callees */
+    const char *function; /* of callers and callees; of kctx, or NULL for all */
     enum sheet_format format;
     enum report_sort sort;
     double min_share;   /* in %; rows with less are left out */
     uint32_t limit;     /* rows; 0: all */
     uint32_t depth_max; /* levels of a tree, innermost frames of a path; 0: all */
     bool hot_path;
+    double explain_percent; /* kctx: of a function's cost */
+    uint32_t k;             /* kctx: callers of a chain at most */
+    bool keep_recursion;    /* kctx: a function that calls itself is its own caller */
 };
+
+/* What kctx does when it is not told. */
+enum { REPORT_EXPLAIN_PERCENT = 80, REPORT_K = 10 };
 
 /* "contexts" and so on. */
 const char *report_name(enum report_kind kind);
@@ -55,6 +62,9 @@ void report_groups(struct sheet *sheet, const struct report_options *options);
 /* Topdown, bottomup, callers and callees; `wanted` are the labels of the function of the latter. */
 void report_tree(struct sheet *sheet, const struct report_options *options, const bool *wanted,
                  const char *key, const char *heading);
+
+/* `wanted` are the labels of the functions to explain; NULL: the hottest. */
+void report_kctx(struct sheet *sheet, const struct report_options *options, const bool *wanted);
 
 /* The least value that is shown, by the least share. */
 uint64_t report_min_total(const struct view *view, const struct report_options *options);

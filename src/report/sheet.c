@@ -210,16 +210,17 @@ static uint32_t run_length(const uint32_t *labels, uint32_t count)
 struct path_line {
     FILE *out;
     size_t indent, columns, used; /* used: of this line; 0 when nothing is on it */
+    size_t taken;                 /* used by what stands before the first word */
     const char *arrow;
 };
 
 static void path_word(struct path_line *line, const char *word)
 {
     size_t length = text_columns(word), arrow = text_columns(line->arrow);
-    if (line->used && line->used + arrow + length > line->columns) {
+    if (line->used && line->taken + line->used + arrow + length > line->columns) {
         fprintf(line->out, "%.*s\n%*s", (int)strlen(line->arrow) - 1, line->arrow,
                 (int)line->indent, "");
-        line->used = 0;
+        line->used = line->taken = 0;
     } else if (line->used) {
         fputs(line->arrow, line->out);
         line->used += arrow;
@@ -228,26 +229,16 @@ static void path_word(struct path_line *line, const char *word)
     line->used += length;
 }
 
-/* The callers, from the outermost on, the leaf having been named in the row. A module is named
- * where it differs from that of the frame before. */
-static void print_path(struct sheet *sheet, const struct cell *cell, size_t indent)
+/* Labels from the outermost on, without those in [skip_from, skip_to). A module is named where it
+ * differs from that of the frame before. `taken` columns of the first line are not free. */
+static void print_labels(struct sheet *sheet, const uint32_t *labels, uint32_t count,
+                         uint32_t skip_from, uint32_t skip_to, size_t indent, size_t taken)
 {
     struct path_line line = {.out = sheet->terminal->out,
                              .indent = indent,
                              .columns = sheet->terminal->columns - indent - 2,
+                             .taken = taken,
                              .arrow = sheet->terminal->unicode ? " → " : " > "};
-    uint32_t count = cell->label_count ? cell->label_count - 1 : 0;
-    if (count == 0)
-        return;
-    fprintf(line.out, "%*s%s", (int)indent, "", color(sheet, DIM));
-    uint32_t skip_from = count, skip_to = count;
-    if (first_frame(sheet, cell)) {
-        skip_from = 0;
-        skip_to = first_frame(sheet, cell);
-    } else if (!sheet->path_frames_max && count > PATH_HEAD_FRAMES + PATH_TAIL_FRAMES) {
-        skip_from = PATH_HEAD_FRAMES;
-        skip_to = count - PATH_TAIL_FRAMES;
-    }
     const char *module = NULL;
     for (uint32_t i = 0; i < count;) {
         char word[AMOUNT_ROOM], number[AMOUNT_ROOM];
@@ -258,10 +249,10 @@ static void print_path(struct sheet *sheet, const struct cell *cell, size_t inde
             continue;
         }
         uint32_t end = i < skip_from ? skip_from : count;
-        uint32_t run = run_length(cell->labels + i, end - i);
-        const char *own = label_module(&sheet->view->labels, cell->labels[i]);
+        uint32_t run = run_length(labels + i, end - i);
+        const char *own = label_module(&sheet->view->labels, labels[i]);
         size_t room = line.columns > 12 ? line.columns - 8 : 4;
-        char *name = sheet_label(sheet, cell->labels[i], room);
+        char *name = sheet_label(sheet, labels[i], room);
         char *bracket = module && strcmp(module, own) == 0 && *own ? strrchr(name, '[') : NULL;
         if (bracket)
             bracket[-1] = '\0';
@@ -275,7 +266,35 @@ static void print_path(struct sheet *sheet, const struct cell *cell, size_t inde
         module = own;
         i += run;
     }
-    fprintf(line.out, "%s\n", color(sheet, PLAIN));
+}
+
+/* The callers of a row whose leaf has been named. */
+static void print_path(struct sheet *sheet, const struct cell *cell, size_t indent)
+{
+    uint32_t count = cell->label_count ? cell->label_count - 1 : 0;
+    if (count == 0)
+        return;
+    uint32_t skip_from = count, skip_to = count;
+    if (first_frame(sheet, cell)) {
+        skip_from = 0;
+        skip_to = first_frame(sheet, cell);
+    } else if (!sheet->path_frames_max && count > PATH_HEAD_FRAMES + PATH_TAIL_FRAMES) {
+        skip_from = PATH_HEAD_FRAMES;
+        skip_to = count - PATH_TAIL_FRAMES;
+    }
+    fprintf(sheet->terminal->out, "%*s%s", (int)indent, "", color(sheet, DIM));
+    print_labels(sheet, cell->labels, count, skip_from, skip_to, indent, 0);
+    fprintf(sheet->terminal->out, "%s\n", color(sheet, PLAIN));
+}
+
+void sheet_path(struct sheet *sheet, const uint32_t *labels, uint32_t count, uint32_t most,
+                const char *lead, size_t indent)
+{
+    /* One frame less is not worth a word about it. */
+    uint32_t skip_to = count > most + 1 ? count - most : 0;
+    fputs(lead, sheet->terminal->out);
+    print_labels(sheet, labels, count, 0, skip_to, indent, text_columns(lead) - indent);
+    putc('\n', sheet->terminal->out);
 }
 
 static void print_text_row(struct sheet *sheet, const struct cell *cells)

@@ -64,6 +64,11 @@ void sheet_row(struct sheet *sheet, const struct cell *cells);
 /* `left_out` rows are known to exist and were not shown. */
 void sheet_end(struct sheet *sheet, uint64_t left_out);
 
+/* Functions that call each other, outermost first, only the last `most` of them, behind `lead`, for
+ * people; later lines are indented. */
+void sheet_path(struct sheet *sheet, const uint32_t *labels, uint32_t count, uint32_t most,
+                const char *lead, size_t indent);
+
 /* A line of text for people; nothing otherwise. */
 void sheet_note(struct sheet *sheet, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

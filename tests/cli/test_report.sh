@@ -68,7 +68,7 @@ holds fixed-profile-is-valid "$CALLTRAIL" info --check fixed.ctp
 
 # ---- Every view, for people and for programs
 
-views='summary contexts topdown bottomup flat threads processes phases'
+views='summary contexts topdown bottomup flat kctx threads processes phases'
 for columns in 80 200; do
     export COLUMNS=$columns
     for view in $views; do

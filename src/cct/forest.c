@@ -1,0 +1,128 @@
+#include "cct/forest.h"
+
+enum { FIRST_SLOT_BITS = 9, NODES_START = sizeof(struct forest_chunk) };
+
+static uint32_t place_of(const struct forest *f, const void *address)
+{
+    return (uint32_t)(((uintptr_t)address - (uintptr_t)f->base) / 8);
+}
+
+static bool take_slots(struct forest *f, uint32_t bits)
+{
+    uint32_t count = UINT32_C(1) << bits;
+    uint32_t *slots = f->memory->take(f->memory, count * sizeof *slots);
+    if (!slots)
+        return false;
+    f->slots = slots;
+    f->slot_shift = 64 - bits;
+    f->slot_room = count / 4 * 3;
+    return true;
+}
+
+bool forest_begin(struct forest *f, struct forest_memory *memory,
+                  const struct forest_options *options)
+{
+    uint32_t k = options->k;
+    *f = (struct forest){
+        .base = memory->base,
+        .memory = memory,
+        .options = *options,
+        .last_level = k > FOREST_K_MAX ? FOREST_UNBOUNDED : 2 * k - 1,
+        .node_bytes = (uint32_t)(sizeof(struct forest_node) + options->metric_count * 8),
+    };
+    return take_slots(f, FIRST_SLOT_BITS);
+}
+
+/* Where the place of a node belongs that is not in the table. */
+static void put_in_table(struct forest *f, uint32_t place)
+{
+    const struct forest_node *node = forest_at(f, place);
+    uint32_t mask = (uint32_t)(UINT64_C(1) << (64 - f->slot_shift)) - 1;
+    uint32_t i = forest_slot(f, node->parent, node->label);
+    while (f->slots[i])
+        i = (i + 1) & mask;
+    f->slots[i] = place;
+}
+
+/* Makes room for one more. The old table stays where it is, unused: all of them together take as
+ * much as the last. */
+static bool reserve_slot(struct forest *f)
+{
+    if (f->slot_used < f->slot_room)
+        return true;
+    uint32_t *old = f->slots, bits = 64 - f->slot_shift;
+    if (bits >= 31 || !take_slots(f, bits + 1))
+        return false;
+    for (uint32_t i = 0; i < UINT32_C(1) << bits; i++)
+        if (old[i])
+            put_in_table(f, old[i]);
+    return true;
+}
+
+static struct forest_node *take_node(struct forest *f)
+{
+    if (!f->chunk || f->chunk->count == FOREST_CHUNK_NODES) {
+        struct forest_chunk *chunk =
+            f->memory->take(f->memory, NODES_START + (size_t)f->node_bytes * FOREST_CHUNK_NODES);
+        if (!chunk)
+            return NULL;
+        chunk->next = f->chunk ? place_of(f, f->chunk) : 0;
+        f->chunk = chunk;
+    }
+    return (struct forest_node *)(void *)((uint8_t *)f->chunk->nodes +
+                                          (size_t)f->chunk->count * f->node_bytes);
+}
+
+/* The twin of a new child of `parent`. False when there is no memory for it. */
+static bool find_twin(struct forest *f, const struct forest_node *parent, uint32_t label,
+                      uint32_t key, uint32_t *twin)
+{
+    *twin = 0;
+    if (f->options.pairs || parent->level + 1 < f->options.k)
+        return true;
+    *twin = parent->level + 1 == f->options.k
+                ? forest_root(f, label)
+                : forest_child(f, f->options.layout, parent->twin, label, key);
+    return *twin != 0;
+}
+
+uint32_t forest_add(struct forest *f, uint32_t parent, uint32_t label, uint32_t key)
+{
+    struct forest_node *above = parent ? forest_at(f, parent) : NULL;
+    bool in_table = !parent || f->options.layout == FOREST_HASHED;
+    uint32_t twin = 0, children = 0;
+    /* Everything that can fail comes before the node is linked; a twin that is left over is a path
+     * of the program like any other. */
+    if (above && !find_twin(f, above, label, key, &twin))
+        return 0;
+    if (f->options.layout == FOREST_INDEXED) {
+        size_t bytes = (size_t)f->options.degrees[label] * sizeof(uint32_t);
+        void *array = f->memory->take(f->memory, (bytes + 15) & ~(size_t)7);
+        if (!array)
+            return 0;
+        children = place_of(f, array);
+    }
+    struct forest_node *node = take_node(f);
+    if (!node || (in_table && !reserve_slot(f)))
+        return 0;
+    node->label = label;
+    node->parent = parent;
+    node->level = above ? above->level + 1 : 0;
+    node->twin = twin;
+    node->first = children;
+    uint32_t place = place_of(f, node);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    f->chunk->count++; /* complete from here on */
+    f->node_count++;
+    if (in_table) {
+        put_in_table(f, place);
+        f->slot_used++;
+    }
+    if (above && f->options.layout == FOREST_SIBLINGS) {
+        node->next = above->first;
+        above->first = place;
+    } else if (above && f->options.layout == FOREST_INDEXED) {
+        ((uint32_t *)(void *)forest_at(f, above->first))[key] = place;
+    }
+    return place;
+}
