@@ -23,6 +23,7 @@ struct module {
 struct totals {
     uint64_t samples, complete, walked, checked, differ, lost, merged, threads_not_sampled;
     uint64_t handler_ticks;
+    uint64_t arena_bytes;
     uint64_t histogram[ARENA_HISTOGRAM]; /* of the handler's time, in ticks */
     double utime_s, stime_s;
 };
@@ -273,6 +274,7 @@ static void add_thread_totals(struct totals *sum, const struct arena_thread *t)
     sum->walked += t->frames_walked;
     sum->checked += t->verify_checked;
     sum->differ += t->verify_differ;
+    sum->lost += t->fired > t->arrived ? t->fired - t->arrived : 0;
     sum->merged += t->merged;
     sum->handler_ticks += t->handler_ticks;
     for (unsigned i = 0; i < ARENA_HISTOGRAM; i++)
@@ -289,6 +291,7 @@ static void add_totals(struct totals *sum, const struct totals *part)
     sum->lost += part->lost;
     sum->merged += part->merged;
     sum->handler_ticks += part->handler_ticks;
+    sum->arena_bytes += part->arena_bytes;
     sum->threads_not_sampled += part->threads_not_sampled;
     sum->utime_s += part->utime_s;
     sum->stime_s += part->stime_s;
@@ -442,10 +445,12 @@ static void add_facts(struct collector *c, enum ctp_scope scope, uint32_t index,
     double ticks = c->recording->ticks_per_ns;
     profile_fact_u64(w, scope, index, "samples", t->samples);
     profile_fact_f64(w, scope, index, "rate_asked_hz", (double)c->recording->options->rate_hz);
+    /* Of stacks that were looked at: a sample that stands for several does not make it faster. */
     profile_fact_f64(w, scope, index, "rate_got_hz",
-                     t->utime_s > 0 ? (double)t->samples / t->utime_s : 0);
+                     t->utime_s > 0 ? (double)(t->samples - t->merged) / t->utime_s : 0);
     profile_fact_u64(w, scope, index, "lost", t->lost);
     profile_fact_u64(w, scope, index, "merged", t->merged);
+    profile_fact_u64(w, scope, index, "arena_bytes", t->arena_bytes);
     profile_fact_u64(w, scope, index, "threads_not_sampled", t->threads_not_sampled);
     profile_fact_u64(w, scope, index, "walks_complete", t->complete);
     profile_fact_u64(w, scope, index, "walks_total", t->samples);
@@ -478,6 +483,7 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     uint32_t process = add_process(c, i);
     open_modules(c, &v, h->program);
     each_thread(c, &v, process, nodes, add_thread);
+    c->process.arena_bytes = h->used;
     for (unsigned k = 0; k < ARENA_LOSSES; k++)
         c->process.lost += h->lost[k];
     c->process.threads_not_sampled = h->threads_not_sampled;

@@ -32,7 +32,6 @@ enum arena_loss {
     LOST_NO_ROOM,   /* the arena was full */
     LOST_NO_THREAD, /* the signal came to a thread that is not known */
     LOST_BUSY,      /* no time: the samples before it were dear; made good by the next one */
-    LOST_HIDDEN,    /* the signal was blocked: handlers on small stacks */
     ARENA_LOSSES = 8
 };
 
@@ -60,6 +59,13 @@ struct arena_header {
     char program[ARENA_PROGRAM_BYTES]; /* what it runs, by the supervisor */
 };
 
+/*
+ * The clock of the timers, where perf events are not permitted: the thread's own time in user mode
+ * (CPUCLOCK_VIRT of the calling thread, for which there is no name). It only moves when a tick of
+ * the kernel finds the thread in user mode, so that no system call is interrupted, and as slowly.
+ */
+enum { SAMPLE_TIMER_CLOCK = -3 };
+
 enum sample_source { SOURCE_NONE, SOURCE_PERF, SOURCE_TIMER };
 
 /* A module as long as it is loaded; loading it again makes a new record. */
@@ -85,6 +91,7 @@ struct arena_thread {
     _Atomic uint32_t first_chunk; /* of nodes, newest first */
     _Atomic uint64_t samples;
     uint64_t ends[ARENA_ENDS]; /* samples by how the walk ended, enum walk_end */
+    uint64_t fired, arrived;   /* how often the event fired, and how many signals came of it */
     uint64_t frames_walked;    /* those that were new; all others were only looked at */
     uint64_t merged;           /* samples that were counted with the next one */
     uint64_t verify_checked, verify_differ;
@@ -108,8 +115,8 @@ enum key_flags { KEY_IS_PC = 1, KEY_GUESSED = 2, KEY_GAP = 4, KEY_ROOT = 8, KEY_
 struct arena_node {
     uint64_t key;
     uint32_t parent; /* place; 0 for the root */
-    uint32_t unused;
-    uint64_t count; /* samples whose innermost frame this is */
+    uint32_t hash;   /* of all keys from the root to here; the runtime's own */
+    uint64_t count;  /* samples whose innermost frame this is */
 };
 
 /* Nodes of one thread. `count` is raised after a node is complete. */

@@ -18,8 +18,42 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
+
+enum { PAGE = 4096 };
+
+/* What the kernel writes when the event fires. */
+struct record {
+    struct perf_event_header header;
+    uint64_t cpu_ns; /* of the thread, since the event began */
+};
+
+/*
+ * The kernel writes a record into the second page whenever the event fires, over older ones, and
+ * says in the first how far it has got. A signal that the program blocks in a way that we do not
+ * see, or in a handler on a small stack, comes once in the end: the rest is known to be lost.
+ */
+void event_count_fired(const struct thread *t)
+{
+    if (t->event_bytes > PAGE)
+        t->record->fired =
+            t->fired_before +
+            __atomic_load_n(&t->event_page->data_head, __ATOMIC_RELAXED) / sizeof(struct record);
+}
+
+/* With the page for records or, where so many may not be locked in memory, without. */
+static void map_event(struct thread *t, int fd)
+{
+    t->fired_before = t->record->fired;
+    t->event_bytes = 2 * PAGE;
+    t->event_page = raw_mmap(t->event_bytes, PROT_READ, MAP_SHARED, fd);
+    if (!t->event_page) {
+        t->event_bytes = PAGE;
+        t->event_page = raw_mmap(t->event_bytes, PROT_READ, MAP_SHARED, fd);
+    }
+}
 
 static bool start_perf(struct thread *t, uint64_t period_ns)
 {
@@ -29,6 +63,7 @@ static bool start_perf(struct thread *t, uint64_t period_ns)
     a.type = PERF_TYPE_SOFTWARE;
     a.config = PERF_COUNT_SW_TASK_CLOCK;
     a.sample_period = period_ns;
+    a.sample_type = PERF_SAMPLE_READ;
     a.exclude_kernel = 1;
     a.exclude_hv = 1;
     a.wakeup_events = 1;
@@ -40,7 +75,7 @@ static bool start_perf(struct thread *t, uint64_t period_ns)
     raw_syscall3(SYS_fcntl, fd, F_SETOWN_EX, (long)&owner);
     raw_syscall3(SYS_fcntl, fd, F_SETSIG, SAMPLE_SIGNAL);
     raw_syscall3(SYS_fcntl, fd, F_SETFL, O_ASYNC | O_NONBLOCK);
-    t->event_page = raw_mmap(4096, PROT_READ, MAP_SHARED, (int)fd);
+    map_event(t, (int)fd);
     if (t->first_period_ns) /* one tick, and no more */
         raw_syscall3(SYS_ioctl, fd, PERF_EVENT_IOC_REFRESH, 1);
     else
@@ -59,6 +94,28 @@ static bool start_perf(struct thread *t, uint64_t period_ns)
     return true;
 }
 
+static uint64_t user_time_ns(void)
+{
+    struct rusage usage = {0};
+    raw_syscall3(SYS_getrusage, RUSAGE_THREAD, (long)&usage, 0);
+    return (uint64_t)usage.ru_utime.tv_sec * 1000000000 + (uint64_t)usage.ru_utime.tv_usec * 1000;
+}
+
+/*
+ * A timer is slower than asked for, and does not see a thread that always sleeps when the kernel's
+ * tick comes. The user time that has passed says what its signal stands for.
+ */
+uint64_t event_timer_ticks(struct thread *t, const siginfo_t *info)
+{
+    uint64_t period = guest->arena->period_ns, now = is_confined() ? 0 : user_time_ns();
+    uint64_t ticks = now > t->counted_ns ? (now - t->counted_ns) / period : 0;
+    if (is_confined())
+        ticks = 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0);
+    t->counted_ns += ticks * period;
+    t->record->merged += ticks > 1 ? ticks - 1 : 0;
+    return ticks;
+}
+
 static bool start_timer(struct thread *t, uint64_t first_period_ns)
 {
     struct sigevent event;
@@ -67,11 +124,12 @@ static bool start_timer(struct thread *t, uint64_t first_period_ns)
     event.sigev_signo = SAMPLE_SIGNAL;
     event._sigev_un._tid = (int)t->tid;
     int timer;
-    if (raw_syscall3(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, (long)&event, (long)&timer) < 0)
+    if (raw_syscall3(SYS_timer_create, SAMPLE_TIMER_CLOCK, (long)&event, (long)&timer) < 0)
         return false;
     long ns = (long)guest->arena->period_ns, first_ns = (long)first_period_ns;
     struct itimerspec every = {{ns / 1000000000, ns % 1000000000},
                                {first_ns / 1000000000, first_ns % 1000000000}};
+    t->counted_ns = user_time_ns();
     raw_syscall4(SYS_timer_settime, timer, 0, (long)&every, 0);
     t->timer = timer;
     return true;
@@ -109,14 +167,27 @@ bool event_start(struct thread *t)
 void event_stop(struct thread *t)
 {
     t->first_period_ns = 0; /* a signal that is on its way must not start it anew */
-    if (t->event_page)
-        raw_syscall3(SYS_munmap, (long)t->event_page, 4096, 0);
+    if (t->event_page) {
+        event_count_fired(t);
+        raw_syscall3(SYS_munmap, (long)t->event_page, (long)t->event_bytes, 0);
+    }
     if (t->event_fd >= 0)
         raw_syscall3(SYS_close, t->event_fd, 0, 0);
     if (t->timer >= 0)
         raw_syscall3(SYS_timer_delete, t->timer, 0, 0);
     t->event_page = NULL;
+    t->event_bytes = 0;
     t->event_fd = t->timer = -1;
+}
+
+/* The thread's CPU time from the start of its event to the tick; without records, to now. */
+static uint64_t cpu_ns_at_tick(const struct thread *t)
+{
+    uint64_t head = t->event_bytes > PAGE ? t->event_page->data_head : 0;
+    if (!head)
+        return clock_ns(CLOCK_THREAD_CPUTIME_ID) - t->first_cpu_ns;
+    const char *records = (const char *)t->event_page + PAGE;
+    return ((const struct record *)(records + (head - sizeof(struct record)) % PAGE))->cpu_ns;
 }
 
 /*
@@ -126,8 +197,9 @@ void event_stop(struct thread *t)
  */
 bool event_first_tick(struct thread *t)
 {
-    uint64_t passed = clock_ns(CLOCK_THREAD_CPUTIME_ID) - t->first_cpu_ns;
-    bool counts = passed < t->first_period_ns + t->first_period_ns / 2;
+    enum { LATE_NS = 10000 };
+    uint64_t half = t->first_period_ns / 2;
+    bool counts = cpu_ns_at_tick(t) < t->first_period_ns + (half > LATE_NS ? half : LATE_NS);
     event_stop(t);
     if (!start_perf(t, guest->arena->period_ns))
         guest->arena->threads_not_sampled++;

@@ -5,8 +5,6 @@
 #include "runtime/arch/x86_64/syscall.h"
 #include "runtime/channel_format.h"
 
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <ucontext.h>
 
 enum { RED_ZONE = 128 };
@@ -65,11 +63,15 @@ static uint32_t node_of_stack(struct thread *t, const struct walk_modules *modul
         node = tree_child(&t->tree, node, KEY_MAKE(0, KEY_GAP, s->end));
     else if (s->kept)
         node = t->nodes[s->kept - 1];
-    for (uint32_t i = s->kept; i < s->count && node; i++) {
-        /* Our own functions that stand in for libc's are nobody's business. */
-        if (!modules_is_own(modules, s->frames[i].module))
-            node = tree_child(&t->tree, node, key_of(modules, &s->frames[i]));
-        t->nodes[i] = node;
+    for (uint32_t i = s->kept; i < s->count && node;) {
+        uint64_t keys[TREE_PATH_MOST];
+        uint32_t count = s->count - i < TREE_PATH_MOST ? s->count - i : TREE_PATH_MOST;
+        for (uint32_t k = 0; k < count; k++) /* our own stand-ins for libc's are not shown */
+            keys[k] = modules_is_own(modules, s->frames[i + k].module)
+                          ? 0
+                          : key_of(modules, &s->frames[i + k]);
+        node = tree_path(&t->tree, node, keys, count, t->nodes + i);
+        i += count;
     }
     return node;
 }
@@ -155,32 +157,6 @@ static bool take_sample(struct thread *t, const ucontext_t *context, uint64_t ti
     return true;
 }
 
-/* How many ticks one signal stands for. A slow timer says what it has missed. */
-static uint64_t ticks_of(const struct thread *t, const siginfo_t *info)
-{
-    uint64_t missed = t->timer >= 0 && info->si_overrun > 0 ? (uint64_t)info->si_overrun : 0;
-    return 1 + missed;
-}
-
-/*
- * Where handlers block our signal, ticks in them are not seen. How many there were is known from
- * the thread's user time; as that is not exact either, the count only ever grows.
- */
-static void count_hidden(struct thread *t)
-{
-    struct rusage usage;
-    if (is_confined() || raw_syscall3(SYS_getrusage, RUSAGE_THREAD, (long)&usage, 0) < 0)
-        return;
-    uint64_t user_ns =
-        (uint64_t)usage.ru_utime.tv_sec * 1000000000 + (uint64_t)usage.ru_utime.tv_usec * 1000;
-    uint64_t due = user_ns / guest->arena->period_ns, seen = t->record->samples + t->hidden;
-    if (due > seen + 1) {
-        __atomic_fetch_add((uint64_t *)&guest->arena->lost[LOST_HIDDEN], due - seen - 1,
-                           __ATOMIC_RELAXED);
-        t->hidden += due - seen - 1;
-    }
-}
-
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     (void)number;
@@ -192,21 +168,26 @@ static void on_signal(int number, siginfo_t *info, void *context)
         arena_count_loss(LOST_NO_THREAD);
         return;
     }
-    if (t->first_period_ns && !event_first_tick(t))
-        return;
+    event_count_fired(t);
+    t->record->arrived++;
+    if (t->first_period_ns) {
+        if (!event_first_tick(t))
+            return;
+        start = time_stamp(); /* once in a thread's life: no reason to pause after it */
+    }
     if (guest->arena->paused)
         return;
     /* However deep the stack, little of the time is ours: the program must get on. */
     enum { SHARE = 8, SHARE_WITHOUT_ROOM = 1 };
-    uint64_t ticks = ticks_of(t, info);
+    uint64_t ticks = t->timer < 0 ? 1 : event_timer_ticks(t, info);
+    if (!ticks)
+        return;
     if (start - t->handler_end < t->pause_ticks) {
         owe(t, LOST_BUSY, ticks);
         return;
     }
     t->busy = 1;
     unsigned share = take_sample(t, context, ticks) ? SHARE : SHARE_WITHOUT_ROOM;
-    if (masks_hide_samples())
-        count_hidden(t);
     t->handler_end = time_stamp();
     uint64_t took = t->handler_end - start;
     t->pause_ticks = share * took;
