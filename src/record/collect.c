@@ -273,6 +273,7 @@ static void add_thread_totals(struct totals *sum, const struct arena_thread *t)
     sum->walked += t->frames_walked;
     sum->checked += t->verify_checked;
     sum->differ += t->verify_differ;
+    sum->lost += t->fired > t->arrived ? t->fired - t->arrived : 0;
     sum->merged += t->merged;
     sum->handler_ticks += t->handler_ticks;
     for (unsigned i = 0; i < ARENA_HISTOGRAM; i++)

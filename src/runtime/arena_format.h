@@ -32,7 +32,6 @@ enum arena_loss {
     LOST_NO_ROOM,   /* the arena was full */
     LOST_NO_THREAD, /* the signal came to a thread that is not known */
     LOST_BUSY,      /* no time: the samples before it were dear; made good by the next one */
-    LOST_HIDDEN,    /* the signal was blocked: handlers on small stacks */
     ARENA_LOSSES = 8
 };
 
@@ -85,6 +84,7 @@ struct arena_thread {
     _Atomic uint32_t first_chunk; /* of nodes, newest first */
     _Atomic uint64_t samples;
     uint64_t ends[ARENA_ENDS]; /* samples by how the walk ended, enum walk_end */
+    uint64_t fired, arrived;   /* how often the event fired, and how many signals came of it */
     uint64_t frames_walked;    /* those that were new; all others were only looked at */
     uint64_t merged;           /* samples that were counted with the next one */
     uint64_t verify_checked, verify_differ;

@@ -21,6 +21,33 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+enum { PAGE = 4096, RECORD_BYTES = 8 };
+
+/*
+ * The kernel writes a record into the second page whenever the event fires, over older ones, and
+ * says in the first how far it has got. A signal that the program blocks in a way that we do not
+ * see, or in a handler on a small stack, comes once in the end: the rest is known to be lost.
+ */
+void event_count_fired(const struct thread *t)
+{
+    if (t->event_bytes > PAGE)
+        t->record->fired =
+            t->fired_before +
+            __atomic_load_n(&t->event_page->data_head, __ATOMIC_RELAXED) / RECORD_BYTES;
+}
+
+/* With the page for records or, where so many may not be locked in memory, without. */
+static void map_event(struct thread *t, int fd)
+{
+    t->fired_before = t->record->fired;
+    t->event_bytes = 2 * PAGE;
+    t->event_page = raw_mmap(t->event_bytes, PROT_READ, MAP_SHARED, fd);
+    if (!t->event_page) {
+        t->event_bytes = PAGE;
+        t->event_page = raw_mmap(t->event_bytes, PROT_READ, MAP_SHARED, fd);
+    }
+}
+
 static bool start_perf(struct thread *t, uint64_t period_ns)
 {
     struct perf_event_attr a;
@@ -40,7 +67,7 @@ static bool start_perf(struct thread *t, uint64_t period_ns)
     raw_syscall3(SYS_fcntl, fd, F_SETOWN_EX, (long)&owner);
     raw_syscall3(SYS_fcntl, fd, F_SETSIG, SAMPLE_SIGNAL);
     raw_syscall3(SYS_fcntl, fd, F_SETFL, O_ASYNC | O_NONBLOCK);
-    t->event_page = raw_mmap(4096, PROT_READ, MAP_SHARED, (int)fd);
+    map_event(t, (int)fd);
     if (t->first_period_ns) /* one tick, and no more */
         raw_syscall3(SYS_ioctl, fd, PERF_EVENT_IOC_REFRESH, 1);
     else
@@ -109,13 +136,16 @@ bool event_start(struct thread *t)
 void event_stop(struct thread *t)
 {
     t->first_period_ns = 0; /* a signal that is on its way must not start it anew */
-    if (t->event_page)
-        raw_syscall3(SYS_munmap, (long)t->event_page, 4096, 0);
+    if (t->event_page) {
+        event_count_fired(t);
+        raw_syscall3(SYS_munmap, (long)t->event_page, (long)t->event_bytes, 0);
+    }
     if (t->event_fd >= 0)
         raw_syscall3(SYS_close, t->event_fd, 0, 0);
     if (t->timer >= 0)
         raw_syscall3(SYS_timer_delete, t->timer, 0, 0);
     t->event_page = NULL;
+    t->event_bytes = 0;
     t->event_fd = t->timer = -1;
 }
 

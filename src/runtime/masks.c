@@ -29,7 +29,6 @@ static __thread bool thinks_blocked __attribute__((tls_model("initial-exec")));
 
 static bool asked_to_block[MOST_SIGNALS + 1]; /* by the mask of each signal's action */
 static _Atomic uint32_t small_stacks;         /* alternate stacks of threads, as they are now */
-static bool has_hidden_samples;               /* there was one, once */
 static __thread bool has_small_stack __attribute__((tls_model("initial-exec")));
 static struct sigaction program_action; /* what the program thinks that it has installed for it */
 static int (*real_sigaction)(int, const struct sigaction *, struct sigaction *);
@@ -97,11 +96,6 @@ int masks_real_sigaction(int number, const struct sigaction *action, struct siga
     return real_sigaction(number, action, old);
 }
 
-bool masks_hide_samples(void)
-{
-    return has_hidden_samples;
-}
-
 /* Has the handlers that run on alternate stacks block our signal, or not. */
 static void block_in_handlers(bool block)
 {
@@ -136,10 +130,8 @@ EXPORTED int sigaltstack(const stack_t *stack, stack_t *old)
     bool was_small = has_small_stack;
     bool is_small =
         stack && guest->arena && !(stack->ss_flags & SS_DISABLE) && stack->ss_size < room_for_two();
-    if (is_small && !was_small && small_stacks++ == 0) {
-        has_hidden_samples = true;
+    if (is_small && !was_small && small_stacks++ == 0)
         block_in_handlers(true);
-    }
     long status = raw_syscall3(SYS_sigaltstack, (long)stack, (long)old, 0);
     if (stack)
         has_small_stack = status < 0 ? was_small : is_small;

@@ -82,9 +82,6 @@ long masks_change(int how, const uint64_t *set, uint64_t *old);
 /* The thread's alternate stack goes with it. */
 void masks_thread_ends(void);
 
-/* Are there handlers that run with our signal blocked? Then samples may be missing. */
-bool masks_hide_samples(void);
-
 /* --- waits with another mask (waits.c) -------------------------------------------------------- */
 
 void waits_prepare(void);
@@ -118,5 +115,8 @@ void event_stop(struct thread *thread);
 
 /* The first tick has come, after a random part of a period: does it count? */
 bool event_first_tick(struct thread *thread);
+
+/* Notes how often the event has fired, as far as that is known. */
+void event_count_fired(const struct thread *thread);
 
 #endif

@@ -5,8 +5,6 @@
 #include "runtime/arch/x86_64/syscall.h"
 #include "runtime/channel_format.h"
 
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <ucontext.h>
 
 enum { RED_ZONE = 128 };
@@ -162,25 +160,6 @@ static uint64_t ticks_of(const struct thread *t, const siginfo_t *info)
     return 1 + missed;
 }
 
-/*
- * Where handlers block our signal, ticks in them are not seen. How many there were is known from
- * the thread's user time; as that is not exact either, the count only ever grows.
- */
-static void count_hidden(struct thread *t)
-{
-    struct rusage usage;
-    if (is_confined() || raw_syscall3(SYS_getrusage, RUSAGE_THREAD, (long)&usage, 0) < 0)
-        return;
-    uint64_t user_ns =
-        (uint64_t)usage.ru_utime.tv_sec * 1000000000 + (uint64_t)usage.ru_utime.tv_usec * 1000;
-    uint64_t due = user_ns / guest->arena->period_ns, seen = t->record->samples + t->hidden;
-    if (due > seen + 1) {
-        __atomic_fetch_add((uint64_t *)&guest->arena->lost[LOST_HIDDEN], due - seen - 1,
-                           __ATOMIC_RELAXED);
-        t->hidden += due - seen - 1;
-    }
-}
-
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     (void)number;
@@ -192,6 +171,8 @@ static void on_signal(int number, siginfo_t *info, void *context)
         arena_count_loss(LOST_NO_THREAD);
         return;
     }
+    event_count_fired(t);
+    t->record->arrived++;
     if (t->first_period_ns && !event_first_tick(t))
         return;
     if (guest->arena->paused)
@@ -205,8 +186,6 @@ static void on_signal(int number, siginfo_t *info, void *context)
     }
     t->busy = 1;
     unsigned share = take_sample(t, context, ticks) ? SHARE : SHARE_WITHOUT_ROOM;
-    if (masks_hide_samples())
-        count_hidden(t);
     t->handler_end = time_stamp();
     uint64_t took = t->handler_end - start;
     t->pause_ticks = share * took;

@@ -3,7 +3,7 @@
  * again in each child that is forked.
  */
 #include "runtime/channel_format.h"
-#include "runtime/process.h"
+#include "runtime/thread.h"
 
 #include "runtime/arch/x86_64/syscall.h"
 
@@ -83,10 +83,16 @@ static char *take_preload(char **environment)
     return NULL;
 }
 
-/* CPU time, for the report; as exact as the kernel is, where the process ends in an orderly way. */
+/*
+ * CPU time and what was missed, for the report; as exact as the kernel is, where the process ends
+ * in an orderly way.
+ */
 void say_cpu_time(void)
 {
     struct rusage usage;
+    const struct thread *t = thread_self();
+    if (t && t->of == guest && t->record)
+        event_count_fired(t);
     if (!guest->arena || is_confined() ||
         raw_syscall3(SYS_getrusage, RUSAGE_SELF, (long)&usage, 0) < 0)
         return;

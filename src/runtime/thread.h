@@ -27,14 +27,16 @@ struct thread {
     /* The first sample comes after a random part of a period, so that short threads count. */
     uint64_t first_period_ns; /* 0: it has come */
     uint64_t first_cpu_ns;    /* the thread's CPU time when its event began */
-    uint64_t hidden;          /* samples that are counted as hidden */
 
     /* The thread's own stack, as far as walks have seen it. Unlike a coroutine's it stays. */
     uint64_t first_sp, stack_start, stack_end;
 
-    void *event_page; /* keeps the perf event alive when its descriptor is closed */
-    int event_fd;     /* -1: closed */
-    int timer;        /* -1: none */
+    /* This mapping keeps the event alive when its descriptor is closed. */
+    struct perf_event_mmap_page *event_page;
+    uint64_t event_bytes;
+    uint64_t fired_before; /* by the event that this one follows */
+    int event_fd;          /* -1: closed */
+    int timer;             /* -1: none */
 
     void *(*start)(void *); /* for a thread that is being made */
     void *argument;
