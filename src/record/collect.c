@@ -443,8 +443,9 @@ static void add_facts(struct collector *c, enum ctp_scope scope, uint32_t index,
     double ticks = c->recording->ticks_per_ns;
     profile_fact_u64(w, scope, index, "samples", t->samples);
     profile_fact_f64(w, scope, index, "rate_asked_hz", (double)c->recording->options->rate_hz);
+    /* Of stacks that were looked at: a sample that stands for several does not make it faster. */
     profile_fact_f64(w, scope, index, "rate_got_hz",
-                     t->utime_s > 0 ? (double)t->samples / t->utime_s : 0);
+                     t->utime_s > 0 ? (double)(t->samples - t->merged) / t->utime_s : 0);
     profile_fact_u64(w, scope, index, "lost", t->lost);
     profile_fact_u64(w, scope, index, "merged", t->merged);
     profile_fact_u64(w, scope, index, "threads_not_sampled", t->threads_not_sampled);

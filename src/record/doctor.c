@@ -3,6 +3,7 @@
 #include "map/cache.h"
 #include "record/folder.h"
 #include "record/target.h"
+#include "runtime/arena_format.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -127,7 +128,7 @@ static void print_timers(FILE *out)
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGSTKFLT};
     event._sigev_un._tid = gettid();
     timer_t timer;
-    if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) != 0) {
+    if (timer_create(SAMPLE_TIMER_CLOCK, &event, &timer) != 0) {
         fprintf(out, "  CPU-time timers   no: %s\n", strerror(errno));
         return;
     }

@@ -59,6 +59,13 @@ struct arena_header {
     char program[ARENA_PROGRAM_BYTES]; /* what it runs, by the supervisor */
 };
 
+/*
+ * The clock of the timers, where perf events are not permitted: the thread's own time in user mode
+ * (CPUCLOCK_VIRT of the calling thread, for which there is no name). It only moves when a tick of
+ * the kernel finds the thread in user mode, so that no system call is interrupted, and as slowly.
+ */
+enum { SAMPLE_TIMER_CLOCK = -3 };
+
 enum sample_source { SOURCE_NONE, SOURCE_PERF, SOURCE_TIMER };
 
 /* A module as long as it is loaded; loading it again makes a new record. */

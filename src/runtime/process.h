@@ -116,6 +116,9 @@ void event_stop(struct thread *thread);
 /* The first tick has come, after a random part of a period: does it count? */
 bool event_first_tick(struct thread *thread);
 
+/* How many periods of user time the signal of a timer stands for. */
+uint64_t event_timer_ticks(struct thread *thread, const siginfo_t *info);
+
 /* Notes how often the event has fired, as far as that is known. */
 void event_count_fired(const struct thread *thread);
 

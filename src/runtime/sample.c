@@ -153,13 +153,6 @@ static bool take_sample(struct thread *t, const ucontext_t *context, uint64_t ti
     return true;
 }
 
-/* How many ticks one signal stands for. A slow timer says what it has missed. */
-static uint64_t ticks_of(const struct thread *t, const siginfo_t *info)
-{
-    uint64_t missed = t->timer >= 0 && info->si_overrun > 0 ? (uint64_t)info->si_overrun : 0;
-    return 1 + missed;
-}
-
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     (void)number;
@@ -179,7 +172,9 @@ static void on_signal(int number, siginfo_t *info, void *context)
         return;
     /* However deep the stack, little of the time is ours: the program must get on. */
     enum { SHARE = 8, SHARE_WITHOUT_ROOM = 1 };
-    uint64_t ticks = ticks_of(t, info);
+    uint64_t ticks = t->timer < 0 ? 1 : event_timer_ticks(t, info);
+    if (!ticks)
+        return;
     if (start - t->handler_end < t->pause_ticks) {
         owe(t, LOST_BUSY, ticks);
         return;

@@ -37,6 +37,7 @@ struct thread {
     uint64_t fired_before; /* by the event that this one follows */
     int event_fd;          /* -1: closed */
     int timer;             /* -1: none */
+    uint64_t counted_ns;   /* the user time that samples by a timer stand for so far */
 
     void *(*start)(void *); /* for a thread that is being made */
     void *argument;

@@ -1,0 +1,186 @@
+/*
+ * Burns CPU time in the ways that make a sampler miss some of it, and says how much it was: one
+ * line for each part, "PART TID CPU_NS", by the clock of the thread that burnt it. The functions
+ * have the names of the parts, so that a profile can be compared. The last line is the process's
+ * user time, as the kernel counts it: "utime 0 NS".
+ *
+ *   burn one MS                a busy thread
+ *   burn many MS               eight threads, each with that much, and names t0 to t7
+ *   burn blocked MS            threads that block all signals, in three ways
+ *   burn raw MS                one that does so by the bare system call, between two parts that do
+ * not burn bursts COUNT          threads that live for 0.1 to 2 ms, beside one that stays burn
+ * calls MS              user time between system calls that take as long
+ */
+#include "../torture/torture.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+static void say(const char *part, uint64_t cpu_ns)
+{
+    printf("%s %ld %llu\n", part, syscall(SYS_gettid), (unsigned long long)cpu_ns);
+}
+
+/* Each part burns in a function of its own, though they are alike; the clock is asked rarely.
+ */
+#define PART(name)                                                                                 \
+    static NOINLINE __attribute__((no_icf)) uint64_t name(uint64_t ns)                             \
+    {                                                                                              \
+        uint64_t start = thread_cpu_ns(), passed;                                                  \
+        do                                                                                         \
+            spin(ns < 3000000 ? 30000 : 200000);                                                   \
+        while ((passed = thread_cpu_ns() - start) < ns);                                           \
+        return passed;                                                                             \
+    }
+
+PART(one)
+PART(many)
+PART(by_pthread_sigmask)
+PART(by_sigprocmask)
+PART(by_syscall)
+PART(before_raw)
+PART(raw)
+PART(after_raw)
+PART(steady)
+PART(burst)
+PART(between_calls)
+
+static uint64_t burn_ns;
+
+static void *run_many(void *name)
+{
+    pthread_setname_np(pthread_self(), name);
+    say("many", many(burn_ns));
+    return NULL;
+}
+
+static void *run_by_pthread_sigmask(void *argument)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    say("by_pthread_sigmask", by_pthread_sigmask(burn_ns));
+    return argument;
+}
+
+static void *run_by_sigprocmask(void *argument)
+{
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    say("by_sigprocmask", by_sigprocmask(burn_ns));
+    return argument;
+}
+
+static void *run_by_syscall(void *argument)
+{
+    uint64_t all = UINT64_MAX;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof all);
+    say("by_syscall", by_syscall(burn_ns));
+    return argument;
+}
+
+/* No library function stands in between. */
+static long set_mask(uint64_t mask)
+{
+    long result;
+    register long size __asm__("r10") = sizeof mask;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(SYS_rt_sigprocmask), "D"(SIG_SETMASK), "S"(&mask), "d"(0), "r"(size)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+static void *run_raw(void *argument)
+{
+    say("before_raw", before_raw(burn_ns));
+    set_mask(UINT64_MAX);
+    uint64_t cpu_ns = raw(burn_ns);
+    set_mask(0);
+    say("raw", cpu_ns);
+    say("after_raw", after_raw(burn_ns));
+    return argument;
+}
+
+/* What a burst took goes into one sum: it must not spend its short life on printing. */
+static _Atomic uint64_t bursts_ns;
+
+static void *run_burst(void *argument)
+{
+    bursts_ns += burst((uint64_t)(uintptr_t)argument);
+    return NULL;
+}
+
+static void run_bursts(unsigned count)
+{
+    uint32_t random = 1;
+    say("steady", steady(count * UINT64_C(500000)));
+    for (unsigned i = 0; i < count; i++) {
+        pthread_t thread;
+        random = random * 1664525u + 1013904223u;
+        uintptr_t ns = 100000 + random / 256 % 1900000;
+        if (pthread_create(&thread, NULL, run_burst, (void *)ns) == 0)
+            pthread_join(thread, NULL);
+    }
+    say("burst", bursts_ns);
+}
+
+static void run_calls(uint64_t ns)
+{
+    static char buffer[1 << 18];
+    int zero = open("/dev/zero", O_RDONLY);
+    uint64_t sum = 0;
+    while (sum < ns) {
+        sum += between_calls(100000);
+        if (read(zero, buffer, sizeof buffer) < 0)
+            break;
+        if (read(zero, buffer, sizeof buffer) < 0)
+            break;
+    }
+    close(zero);
+    say("between_calls", sum);
+}
+
+static void run_threads(unsigned count, void *(*const *run)(void *))
+{
+    static char names[][4] = {"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"};
+    pthread_t threads[8];
+    for (unsigned i = 0; i < count; i++)
+        pthread_create(&threads[i], NULL, run[i], names[i]);
+    for (unsigned i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static void *(*const eight[])(void *) = {run_many, run_many, run_many, run_many,
+                                             run_many, run_many, run_many, run_many};
+    static void *(*const blocked[])(void *) = {run_by_pthread_sigmask, run_by_sigprocmask,
+                                               run_by_syscall};
+    static void *(*const bare[])(void *) = {run_raw};
+    if (argc != 3)
+        return 2;
+    const char *what = argv[1];
+    unsigned amount = (unsigned)atoi(argv[2]);
+    burn_ns = amount * UINT64_C(1000000);
+    if (strcmp(what, "one") == 0)
+        say("one", one(burn_ns));
+    else if (strcmp(what, "many") == 0)
+        run_threads(8, eight);
+    else if (strcmp(what, "blocked") == 0)
+        run_threads(3, blocked);
+    else if (strcmp(what, "raw") == 0)
+        run_threads(1, bare);
+    else if (strcmp(what, "bursts") == 0)
+        run_bursts(amount);
+    else if (strcmp(what, "calls") == 0)
+        run_calls(burn_ns);
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    printf("utime 0 %lld\n", (long long)usage.ru_utime.tv_sec * 1000000000 +
+                                 (long long)usage.ru_utime.tv_usec * 1000);
+    return 0;
+}
