@@ -22,7 +22,13 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-enum { PAGE = 4096, RECORD_BYTES = 8 };
+enum { PAGE = 4096 };
+
+/* What the kernel writes when the event fires. */
+struct record {
+    struct perf_event_header header;
+    uint64_t cpu_ns; /* of the thread, since the event began */
+};
 
 /*
  * The kernel writes a record into the second page whenever the event fires, over older ones, and
@@ -34,7 +40,7 @@ void event_count_fired(const struct thread *t)
     if (t->event_bytes > PAGE)
         t->record->fired =
             t->fired_before +
-            __atomic_load_n(&t->event_page->data_head, __ATOMIC_RELAXED) / RECORD_BYTES;
+            __atomic_load_n(&t->event_page->data_head, __ATOMIC_RELAXED) / sizeof(struct record);
 }
 
 /* With the page for records or, where so many may not be locked in memory, without. */
@@ -57,6 +63,7 @@ static bool start_perf(struct thread *t, uint64_t period_ns)
     a.type = PERF_TYPE_SOFTWARE;
     a.config = PERF_COUNT_SW_TASK_CLOCK;
     a.sample_period = period_ns;
+    a.sample_type = PERF_SAMPLE_READ;
     a.exclude_kernel = 1;
     a.exclude_hv = 1;
     a.wakeup_events = 1;
@@ -173,6 +180,16 @@ void event_stop(struct thread *t)
     t->event_fd = t->timer = -1;
 }
 
+/* The thread's CPU time from the start of its event to the tick; without records, to now. */
+static uint64_t cpu_ns_at_tick(const struct thread *t)
+{
+    uint64_t head = t->event_bytes > PAGE ? t->event_page->data_head : 0;
+    if (!head)
+        return clock_ns(CLOCK_THREAD_CPUTIME_ID) - t->first_cpu_ns;
+    const char *records = (const char *)t->event_page + PAGE;
+    return ((const struct record *)(records + (head - sizeof(struct record)) % PAGE))->cpu_ns;
+}
+
 /*
  * The first tick of the thread's event has come: from here on one comes every period. A tick that
  * falls into the kernel is not seen, and the event tries again after as long a time; what is seen
@@ -180,8 +197,9 @@ void event_stop(struct thread *t)
  */
 bool event_first_tick(struct thread *t)
 {
-    uint64_t passed = clock_ns(CLOCK_THREAD_CPUTIME_ID) - t->first_cpu_ns;
-    bool counts = passed < t->first_period_ns + t->first_period_ns / 2;
+    enum { LATE_NS = 10000 };
+    uint64_t half = t->first_period_ns / 2;
+    bool counts = cpu_ns_at_tick(t) < t->first_period_ns + (half > LATE_NS ? half : LATE_NS);
     event_stop(t);
     if (!start_perf(t, guest->arena->period_ns))
         guest->arena->threads_not_sampled++;

@@ -166,8 +166,11 @@ static void on_signal(int number, siginfo_t *info, void *context)
     }
     event_count_fired(t);
     t->record->arrived++;
-    if (t->first_period_ns && !event_first_tick(t))
-        return;
+    if (t->first_period_ns) {
+        if (!event_first_tick(t))
+            return;
+        start = time_stamp(); /* once in a thread's life: no reason to pause after it */
+    }
     if (guest->arena->paused)
         return;
     /* However deep the stack, little of the time is ours: the program must get on. */

@@ -1,15 +1,15 @@
 /*
  * Burns CPU time in the ways that make a sampler miss some of it, and says how much it was: one
- * line for each part, "PART TID CPU_NS", by the clock of the thread that burnt it. The functions
- * have the names of the parts, so that a profile can be compared. The last line is the process's
- * user time, as the kernel counts it: "utime 0 NS".
+ * line for each part, "PART TID CPU_NS", by the clock of the thread that burnt it (bursts: rounds
+ * of a loop instead). The functions have the names of the parts, so that a profile can be compared.
+ * The last line is the process's user time, as the kernel counts it: "utime 0 NS".
  *
  *   burn one MS                a busy thread
  *   burn many MS               eight threads, each with that much, and names t0 to t7
  *   burn blocked MS            threads that block all signals, in three ways
- *   burn raw MS                one that does so by the bare system call, between two parts that do
- * not burn bursts COUNT          threads that live for 0.1 to 2 ms, beside one that stays burn
- * calls MS              user time between system calls that take as long
+ *   burn raw MS                one that does so by the bare system call, for a third of the time
+ *   burn bursts COUNT          threads that live for 0.1 to 2 ms, beside one that stays
+ *   burn calls MS              user time between system calls that take as long
  */
 #include "../torture/torture.h"
 
@@ -23,17 +23,23 @@ static void say(const char *part, uint64_t cpu_ns)
     printf("%s %ld %llu\n", part, syscall(SYS_gettid), (unsigned long long)cpu_ns);
 }
 
-/* Each part burns in a function of its own, though they are alike; the clock is asked rarely.
+/*
+ * Each part burns in a function of its own, though they are alike. What a thread did is counted
+ * too: where threads are short, much of their CPU time is the kernel's.
  */
 #define PART(name)                                                                                 \
     static NOINLINE __attribute__((no_icf)) uint64_t name(uint64_t ns)                             \
     {                                                                                              \
+        const unsigned rounds = ns < 3000000 ? 30000 : 200000;                                     \
         uint64_t start = thread_cpu_ns(), passed;                                                  \
-        do                                                                                         \
-            spin(ns < 3000000 ? 30000 : 200000);                                                   \
-        while ((passed = thread_cpu_ns() - start) < ns);                                           \
+        do {                                                                                       \
+            spin(rounds);                                                                          \
+            rounds_done += rounds;                                                                 \
+        } while ((passed = thread_cpu_ns() - start) < ns);                                         \
         return passed;                                                                             \
     }
+
+static __thread uint64_t rounds_done;
 
 PART(one)
 PART(many)
@@ -105,27 +111,30 @@ static void *run_raw(void *argument)
     return argument;
 }
 
-/* What a burst took goes into one sum: it must not spend its short life on printing. */
-static _Atomic uint64_t bursts_ns;
+/* What bursts did goes into one sum: they must not spend their short lives on printing. */
+static _Atomic uint64_t bursts_rounds;
 
 static void *run_burst(void *argument)
 {
-    bursts_ns += burst((uint64_t)(uintptr_t)argument);
+    burst((uint64_t)(uintptr_t)argument);
+    bursts_rounds += rounds_done;
     return NULL;
 }
 
+/* The one that stays works in between, so that a machine that is fast now and slow then is fair. */
 static void run_bursts(unsigned count)
 {
     uint32_t random = 1;
-    say("steady", steady(count * UINT64_C(500000)));
     for (unsigned i = 0; i < count; i++) {
         pthread_t thread;
         random = random * 1664525u + 1013904223u;
         uintptr_t ns = 100000 + random / 256 % 1900000;
         if (pthread_create(&thread, NULL, run_burst, (void *)ns) == 0)
             pthread_join(thread, NULL);
+        steady(ns);
     }
-    say("burst", bursts_ns);
+    say("steady", rounds_done);
+    say("burst", bursts_rounds);
 }
 
 static void run_calls(uint64_t ns)

