@@ -168,6 +168,18 @@ static bool is_of(const struct map *map, const struct elf_file *file)
            memcmp(map->header->build_id, file->build_id, file->build_id_size) == 0;
 }
 
+bool map_is_cached(const struct map_cache *cache, const char *elf_path)
+{
+    struct elf_file file;
+    if (!cache->folder || elf_open_identity(elf_path, &file, NULL) != CT_OK)
+        return false;
+    char *entry = entry_name(cache, &file);
+    bool is_there = access(entry, R_OK) == 0;
+    free(entry);
+    elf_close(&file);
+    return is_there;
+}
+
 int map_for_file(struct map_cache *cache, const char *elf_path, struct map *out, bool *was_cached,
                  struct ct_error *err)
 {

@@ -1,4 +1,5 @@
 #include "record/collect.h"
+#include "record/prepare.h"
 #include "record/record.h"
 #include "record/server.h"
 #include "record/target.h"
@@ -221,9 +222,10 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
     int status = target_find(options->command[0], &path, err);
     if (status == CT_OK)
         status = check_output(options->output, err);
+    if (status == CT_OK)
+        prepare_maps(path);
     if (status == CT_OK &&
         (status = server_open(&server, 1000000000 / options->rate_hz, flags, err)) == CT_OK) {
-        open_maps_find(&server.maps, path);
         if (server.maps.cache.warning.text[0])
             fprintf(stderr, "calltrail: warning: %s\n", server.maps.cache.warning.text);
         status = run_program(options, &server, path, runtime, exit_status, err);

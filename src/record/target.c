@@ -79,6 +79,12 @@ static char *script_interpreter(const char *path)
     return interpreter;
 }
 
+char *target_elf(const char *path)
+{
+    char *interpreter = script_interpreter(path);
+    return interpreter ? interpreter : must_strdup(path);
+}
+
 int target_find(const char *name, char **path, struct ct_error *err)
 {
     *path = search_path(name);

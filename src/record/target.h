@@ -10,4 +10,7 @@
  */
 int target_find(const char *name, char **path, struct ct_error *err);
 
+/* The ELF file that runs: the program itself, or the interpreter of a script. To be freed. */
+char *target_elf(const char *path);
+
 #endif

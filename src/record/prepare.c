@@ -1,0 +1,218 @@
+/*
+ * Which libraries a program will load is the dynamic linker's own business (RUNPATH, $ORIGIN,
+ * LD_LIBRARY_PATH, its cache, LD_PRELOAD): it is asked, with `--list`, as ldd does. No code of the
+ * program or its libraries runs.
+ *
+ * The maps are made by child processes that take one module after the other, the largest first.
+ * They meet in the cache, where each file takes its place in one step.
+ */
+#include "record/prepare.h"
+
+#include "base/vec.h"
+#include "elf/elf_file.h"
+#include "map/cache.h"
+#include "record/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+struct module {
+    char *path;
+    off_t size;
+};
+
+struct preparation {
+    struct map_cache cache;
+    VEC(struct module) missing; /* modules without a map, largest first */
+};
+
+/* The dynamic linker that the program names, to be freed; NULL when it names none. */
+static char *find_linker(const char *program)
+{
+    struct elf_file file;
+    char *linker = NULL;
+    GElf_Phdr p;
+    size_t count = 0;
+    if (elf_open_identity(program, &file, NULL) != CT_OK)
+        return NULL;
+    elf_getphdrnum(file.elf, &count);
+    for (size_t i = 0; i < count && !linker; i++)
+        if (gelf_getphdr(file.elf, (int)i, &p) && p.p_type == PT_INTERP &&
+            p.p_offset < file.file.size && p.p_filesz <= file.file.size - p.p_offset)
+            linker =
+                must_format("%.*s", (int)p.p_filesz, (const char *)file.file.bytes + p.p_offset);
+    elf_close(&file);
+    return linker;
+}
+
+/* Starts `linker --list program`; the descriptor is its output, -1 when that fails. */
+static int start_listing(char *linker, char *program, pid_t *child)
+{
+    int ends[2], status;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return -1;
+    char *arguments[] = {linker, "--list", program, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+    status = posix_spawn(child, linker, &actions, NULL, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    if (status == 0)
+        return ends[0];
+    close(ends[0]);
+    return -1;
+}
+
+static void add_if_missing(struct preparation *p, const char *path)
+{
+    struct stat status;
+    for (size_t i = 0; i < p->missing.count; i++)
+        if (strcmp(p->missing.items[i].path, path) == 0)
+            return;
+    if (stat(path, &status) == 0 && !map_is_cached(&p->cache, path))
+        vec_push(&p->missing, (struct module){must_strdup(path), status.st_size});
+}
+
+/* A line is "NAME => PATH (ADDRESS)" or "PATH (ADDRESS)"; the vdso has no path. */
+static void take_line(struct preparation *p, char *line)
+{
+    char *arrow = strstr(line, " => "), *path = arrow ? arrow + 4 : line + strspn(line, " \t");
+    char *address = strstr(path, " (0x");
+    if (*path != '/' || !address)
+        return;
+    *address = '\0';
+    add_if_missing(p, path);
+}
+
+static void list_libraries(struct preparation *p, char *linker, char *program)
+{
+    pid_t child;
+    int fd = start_listing(linker, program, &child);
+    FILE *lines = fd < 0 ? NULL : fdopen(fd, "r");
+    char *line = NULL;
+    size_t room = 0;
+    while (lines && getline(&line, &room, lines) > 0)
+        take_line(p, line);
+    free(line);
+    if (lines)
+        fclose(lines);
+    if (fd >= 0)
+        while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+            ;
+}
+
+static int larger_first(const void *a, const void *b)
+{
+    const struct module *x = a, *y = b;
+    return x->size > y->size ? -1 : x->size < y->size;
+}
+
+/* In a child: makes maps until there is no module left, and writes a byte for each. */
+static void make_maps(struct preparation *p, _Atomic size_t *next, int report)
+{
+    for (size_t i; (i = (*next)++) < p->missing.count;) {
+        struct map map;
+        if (map_for_file(&p->cache, p->missing.items[i].path, &map, NULL, NULL) == CT_OK)
+            map_close(&map);
+        if (write(report, "", 1) != 1)
+            break; /* nobody is waiting any more */
+    }
+    _exit(0);
+}
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Until all children have closed the pipe. Somebody at a terminal is told what takes so long. */
+static void wait_for_maps(size_t count, int report)
+{
+    enum { PATIENCE_MS = 1000 };
+    struct pollfd wait = {.fd = report, .events = POLLIN};
+    double start = now_s();
+    size_t done = 0;
+    bool shown = false;
+    for (;;) {
+        if (isatty(2) && (shown || now_s() - start > PATIENCE_MS / 1000.0)) {
+            fprintf(stderr, "\rcalltrail: reading modules for the first time: %zu of %zu ", done,
+                    count);
+            shown = true;
+        }
+        char bytes[64];
+        ssize_t size = poll(&wait, 1, PATIENCE_MS) > 0 ? read(report, bytes, sizeof bytes) : -1;
+        if (size > 0)
+            done += (size_t)size;
+        if (size == 0)
+            break;
+    }
+    if (shown)
+        fprintf(stderr, "\r\033[K");
+}
+
+static void make_missing(struct preparation *p)
+{
+    enum { MOST_WORKERS = 16 };
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t workers = processors > 1 ? (size_t)processors : 1;
+    pid_t children[MOST_WORKERS];
+    int report[2];
+    workers = workers < MOST_WORKERS ? workers : MOST_WORKERS;
+    workers = workers < p->missing.count ? workers : p->missing.count;
+    _Atomic size_t *next =
+        mmap(NULL, sizeof *next, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (next == MAP_FAILED || pipe2(report, O_CLOEXEC) != 0)
+        return;
+    fflush(NULL);
+    for (size_t i = 0; i < workers; i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            close(report[0]);
+            make_maps(p, next, report[1]);
+        }
+    }
+    close(report[1]);
+    wait_for_maps(p->missing.count, report[0]);
+    close(report[0]);
+    for (size_t i = 0; i < workers; i++)
+        while (children[i] > 0 && waitpid(children[i], NULL, 0) < 0 && errno == EINTR)
+            ;
+    munmap(next, sizeof *next);
+}
+
+void prepare_maps(const char *path)
+{
+    struct preparation p = {0};
+    map_cache_open(&p.cache);
+    if (p.cache.folder) {
+        char *program = target_elf(path), *linker = find_linker(program);
+        add_if_missing(&p, program);
+        if (linker)
+            list_libraries(&p, linker, program);
+        qsort(p.missing.items, p.missing.count, sizeof *p.missing.items, larger_first);
+        if (p.missing.count)
+            make_missing(&p);
+        free(linker);
+        free(program);
+    }
+    for (size_t i = 0; i < p.missing.count; i++)
+        free(p.missing.items[i].path);
+    vec_free(&p.missing);
+    map_cache_close(&p.cache);
+}
