@@ -63,11 +63,15 @@ static uint32_t node_of_stack(struct thread *t, const struct walk_modules *modul
         node = tree_child(&t->tree, node, KEY_MAKE(0, KEY_GAP, s->end));
     else if (s->kept)
         node = t->nodes[s->kept - 1];
-    for (uint32_t i = s->kept; i < s->count && node; i++) {
-        /* Our own functions that stand in for libc's are nobody's business. */
-        if (!modules_is_own(modules, s->frames[i].module))
-            node = tree_child(&t->tree, node, key_of(modules, &s->frames[i]));
-        t->nodes[i] = node;
+    for (uint32_t i = s->kept; i < s->count && node;) {
+        uint64_t keys[TREE_PATH_MOST];
+        uint32_t count = s->count - i < TREE_PATH_MOST ? s->count - i : TREE_PATH_MOST;
+        for (uint32_t k = 0; k < count; k++) /* our own stand-ins for libc's are not shown */
+            keys[k] = modules_is_own(modules, s->frames[i + k].module)
+                          ? 0
+                          : key_of(modules, &s->frames[i + k]);
+        node = tree_path(&t->tree, node, keys, count, t->nodes + i);
+        i += count;
     }
     return node;
 }
