@@ -150,6 +150,7 @@ int main(int argc, char **argv)
     if (argc != 4)
         return 2;
     unsigned amount = (unsigned)atoi(argv[3]);
-    return grow_stack_without_frame_pointers(
-        atoi(argv[2]), RANDOM, 1, strcmp(argv[1], "toggle") == 0 ? toggle : work, &amount);
+    grow_stack_without_frame_pointers(atoi(argv[2]), RANDOM, 1,
+                                      strcmp(argv[1], "toggle") == 0 ? toggle : work, &amount);
+    return 0;
 }

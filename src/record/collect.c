@@ -23,6 +23,7 @@ struct module {
 struct totals {
     uint64_t samples, complete, walked, checked, differ, lost, merged, threads_not_sampled;
     uint64_t handler_ticks;
+    uint64_t arena_bytes;
     uint64_t histogram[ARENA_HISTOGRAM]; /* of the handler's time, in ticks */
     double utime_s, stime_s;
 };
@@ -290,6 +291,7 @@ static void add_totals(struct totals *sum, const struct totals *part)
     sum->lost += part->lost;
     sum->merged += part->merged;
     sum->handler_ticks += part->handler_ticks;
+    sum->arena_bytes += part->arena_bytes;
     sum->threads_not_sampled += part->threads_not_sampled;
     sum->utime_s += part->utime_s;
     sum->stime_s += part->stime_s;
@@ -448,6 +450,7 @@ static void add_facts(struct collector *c, enum ctp_scope scope, uint32_t index,
                      t->utime_s > 0 ? (double)(t->samples - t->merged) / t->utime_s : 0);
     profile_fact_u64(w, scope, index, "lost", t->lost);
     profile_fact_u64(w, scope, index, "merged", t->merged);
+    profile_fact_u64(w, scope, index, "arena_bytes", t->arena_bytes);
     profile_fact_u64(w, scope, index, "threads_not_sampled", t->threads_not_sampled);
     profile_fact_u64(w, scope, index, "walks_complete", t->complete);
     profile_fact_u64(w, scope, index, "walks_total", t->samples);
@@ -480,6 +483,7 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     uint32_t process = add_process(c, i);
     open_modules(c, &v, h->program);
     each_thread(c, &v, process, nodes, add_thread);
+    c->process.arena_bytes = h->used;
     for (unsigned k = 0; k < ARENA_LOSSES; k++)
         c->process.lost += h->lost[k];
     c->process.threads_not_sampled = h->threads_not_sampled;
