@@ -74,6 +74,7 @@ fuzz: setup-tests
 	@scripts/fuzz $(FUZZ_SECONDS)
 
 bench: setup-tests
+	@scripts/setup bench
 	@$(MAKE) --no-print-directory tests
 	@BUILD=$(BUILD) scripts/bench
 

@@ -114,8 +114,8 @@ def programs():
             source.write("int f%d(int *a, int n) { int s = %d; for (int i = 0; i < n; i++) "
                          "s += a[i] * %d + (s >> 3) %% (i + 1); return s; }\n" % (i, i, i))
     cc1 = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True)
-    perl = "sub f { my $n = shift; $n < 2 ? $n : f($n - 1) + f($n - 2) } f(24); my %h; " \
-           "$h{$_ % 997} .= $_ for 1 .. 900000; print join ',', sort { $h{$a} cmp $h{$b} } keys %h"
+    perl = "sub f { my $n = shift; $n < 2 ? $n : f($n - 1) + f($n - 2) } f(26); my %h; " \
+           "$h{$_ % 997} .= $_ for 1 .. 2500000; print join ',', sort { $h{$a} cmp $h{$b} } keys %h"
     python = "import json, re\nd = {str(i): [i, str(i) * 3] for i in range(30000)}\n" \
              "for i in range(9): s = json.dumps(d, indent=1); json.loads(s); " \
              "re.findall(r'(\\d)\\1', s)\n"
