@@ -91,11 +91,12 @@ class Run:
 
 
 def check_threads(run):
-    """Each of the eight gets the same share of its own CPU time, up to the error of sampling."""
+    """Each of the eight gets the same share of its own CPU time, up to three samples and what the
+    machine takes from one and not from another."""
     mean = run.share("many")
     for tid, cpu_s in sorted(run.parts["many"].items()):
         share = run.thread_s.get(tid, 0) / cpu_s
-        error = 0.03 + 3 / (run.hz * cpu_s)
+        error = 0.06 + 3 / (run.hz * cpu_s)
         if abs(share - mean) > error:
             return "%.3f of thread %d, %.3f of all" % (share, tid, mean)
     return len(run.parts["many"]) != 8 and "not eight threads"
