@@ -1,5 +1,7 @@
 #include "base/json.h"
 
+#include "base/utf8.h"
+
 #include <inttypes.h>
 #include <math.h>
 
@@ -11,25 +13,7 @@ struct json json_to(FILE *out)
     return (struct json){.out = out, .first = true};
 }
 
-/*
- * Names in ELF files are bytes; JSON is UTF-8. A byte that does not belong to a well-formed UTF-8
- * sequence is written as the code point of the same value, so that the output always parses.
- */
-static int utf8_length(const unsigned char *s)
-{
-    int more = s[0] >= 0xc2 && s[0] <= 0xdf   ? 1
-               : s[0] >= 0xe0 && s[0] <= 0xef ? 2
-               : s[0] >= 0xf0 && s[0] <= 0xf4 ? 3
-                                              : 0;
-    for (int i = 1; i <= more; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0) ||
-        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90))
-        return 0;
-    return more ? more + 1 : 0;
-}
-
+/* Bytes that are not UTF-8 are written as utf8.h says. */
 static void write_string(FILE *out, const char *text)
 {
     putc('"', out);
@@ -112,8 +96,13 @@ void json_double(struct json *j, const char *key, double value)
         fputs("null", j->out);
 }
 
-void json_bool(struct json *j, const char *key, bool value)
+void json_literal(struct json *j, const char *key, const char *value)
 {
     begin(j, key);
-    fputs(value ? "true" : "false", j->out);
+    fputs(value, j->out);
+}
+
+void json_bool(struct json *j, const char *key, bool value)
+{
+    json_literal(j, key, value ? "true" : "false");
 }

@@ -22,6 +22,7 @@ void json_string(struct json *j, const char *key, const char *value);
 void json_unsigned(struct json *j, const char *key, uint64_t value);
 void json_signed(struct json *j, const char *key, int64_t value);
 void json_double(struct json *j, const char *key, double value); /* null if it is not finite */
+void json_literal(struct json *j, const char *key, const char *value); /* as it is: null, 1.5 */
 void json_bool(struct json *j, const char *key, bool value);
 
 #endif
