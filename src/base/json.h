@@ -1,6 +1,6 @@
 /*
  * JSON, written as it goes. Commas and line breaks are the writer's business; the caller names keys
- * and values. A key of NULL is for elements of an array.
+ * and values. A key of NULL is for elements of an array. The stream is one thread's: no locks.
  */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
