@@ -17,6 +17,7 @@ static const struct command {
     {"record", cmd_record, "run a program and write where its time goes"},
     {"report", cmd_report, "show where the cost is: hot contexts, trees, functions"},
     {"export", cmd_export, "write a profile in another tool's format"},
+    {"import", cmd_import, "make a profile of what another tool measured"},
     {"recover", cmd_recover, "make the profile of a recording that was killed"},
     {"doctor", cmd_doctor, "what this machine allows, and whether a program can be recorded"},
     {"map", cmd_map, "what is known of a program or library: functions and unwind rows"},
