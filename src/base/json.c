@@ -5,12 +5,9 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* Elements of arrays deeper than this share a line: one row of a table, one line. */
-enum { LINES_DOWN_TO = 2 };
-
 struct json json_to(FILE *out)
 {
-    return (struct json){.out = out, .first = true};
+    return (struct json){.out = out, .lines_down_to = 2, .first = true};
 }
 
 static bool is_plain(unsigned char c)
@@ -52,7 +49,7 @@ static void begin(struct json *j, const char *key)
 {
     if (!j->first)
         putc_unlocked(',', j->out);
-    if (j->depth > LINES_DOWN_TO)
+    if (j->depth > j->lines_down_to)
         fputs_unlocked(j->first ? "" : " ", j->out);
     else if (j->depth)
         new_line(j);
@@ -73,7 +70,7 @@ void json_open(struct json *j, const char *key, char bracket)
 
 void json_close(struct json *j, char bracket)
 {
-    bool on_one_line = j->depth-- > LINES_DOWN_TO;
+    bool on_one_line = j->depth-- > j->lines_down_to;
     if (!j->first && !on_one_line)
         new_line(j);
     putc_unlocked(bracket, j->out);

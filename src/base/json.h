@@ -12,7 +12,9 @@
 struct json {
     FILE *out;
     unsigned depth;
-    bool first; /* nothing written yet at this depth */
+    unsigned
+        lines_down_to; /* elements deeper than this share a line: one row of a table, one line */
+    bool first;        /* nothing written yet at this depth */
 };
 
 struct json json_to(FILE *out);

@@ -1,5 +1,5 @@
 /*
- * Trace events, as one JSON object. The tree is laid out on a time line of cost, twice: as slices
+ * Trace events, as a JSON array. The tree is laid out on a time line of cost, twice: as slices
  * ("X" events), which chrome://tracing and Perfetto draw, and as the samples of a V8 CPU profile,
  * which DevTools' Performance panel draws. Each ignores the other's.
  */
@@ -175,9 +175,8 @@ int export_chrome(const struct stacks *stacks, FILE *out, struct ct_error *err)
                        .sums = sums,
                        .json = json_to(out),
                        .nanoseconds = strcmp(stack_metric_unit(stacks, 0), "ns") == 0};
-    json_open(&c.json, NULL, '{');
-    json_string(&c.json, "displayTimeUnit", "ns");
-    json_open(&c.json, "traceEvents", '[');
+    c.json.lines_down_to = 1;
+    json_open(&c.json, NULL, '[');
     for (uint32_t node = TREE_NONE; (node = stack_thread(stacks, node)) != TREE_NONE;) {
         struct trace_thread thread = trace_thread(stacks, node);
         write_names(&c, &thread);
@@ -185,7 +184,6 @@ int export_chrome(const struct stacks *stacks, FILE *out, struct ct_error *err)
         write_profile(&c, &thread);
     }
     json_close(&c.json, ']');
-    json_close(&c.json, '}');
     free(sums);
     return CT_OK;
 }
