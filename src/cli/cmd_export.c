@@ -24,6 +24,7 @@ static const char usage_options[] =
     "                 this one first\n"
     "  --threads      threads apart; they are merged otherwise\n"
     "  --no-inline    without functions that were inlined; they are frames otherwise\n"
+    "  --no-demangle  names as the linker has them\n"
     "  --help         this text\n";
 
 struct options {
@@ -84,13 +85,10 @@ static int unknown_format(const char *name)
 int cmd_export(int argc, char **argv)
 {
     static const struct option long_options[] = {
-        {"to", required_argument, NULL, 't'},
-        {"output", required_argument, NULL, 'o'},
-        {"metric", required_argument, NULL, 'm'},
-        {"threads", no_argument, NULL, 'T'},
-        {"no-inline", no_argument, NULL, 'I'},
-        {"help", no_argument, NULL, 'h'},
-        {0},
+        {"to", required_argument, NULL, 't'},     {"output", required_argument, NULL, 'o'},
+        {"metric", required_argument, NULL, 'm'}, {"threads", no_argument, NULL, 'T'},
+        {"no-inline", no_argument, NULL, 'I'},    {"no-demangle", no_argument, NULL, 'D'},
+        {"help", no_argument, NULL, 'h'},         {0},
     };
     struct options options = {.path = "calltrail.ctp"};
     const char *format = NULL;
@@ -113,6 +111,9 @@ int cmd_export(int argc, char **argv)
             break;
         case 'I':
             options.export.no_inline = true;
+            break;
+        case 'D':
+            options.export.no_demangle = true;
             break;
         case 'h':
             print_usage();

@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What a reader knows as one function: the numbers of its name, file and object. */
+/* The numbers of its name, file and object. Readers know a function by the first two. */
 struct function {
     uint32_t name, file, object;
 };
@@ -59,7 +59,7 @@ static uint32_t line_text(struct callgrind *c, const char *text)
 static void add_function(struct callgrind *c, uint32_t frame, const struct function *function)
 {
     char key[64];
-    snprintf(key, sizeof key, "%u %u %u", function->name, function->file, function->object);
+    snprintf(key, sizeof key, "%u %u", function->name, function->file);
     c->function_of[frame] = text_number(&c->keys, key);
     if (c->function_of[frame] == c->items.count)
         vec_push(&c->items, *function);

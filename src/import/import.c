@@ -42,9 +42,10 @@ static enum import_format detect_format(const void *bytes, size_t size)
     while (next_line(&lines) && lines.number < 1000) {
         if (lines.length == 0 || *lines.line == '#')
             continue;
-        /* Without an event it looks like a stack, but its frames follow. */
-        return perf_script_is_header(lines.line, lines.length) ||
-                       (lines.at < lines.end && (*lines.at == '\t' || *lines.at == ' '))
+        struct text_lines before = lines;
+        if (!next_line(&lines))
+            lines.length = 0;
+        return perf_script_begins_with(before.line, before.length, lines.line, lines.length)
                    ? IMPORT_PERF
                    : IMPORT_FOLDED;
     }

@@ -29,8 +29,8 @@ int import_perf_script(const char *text, size_t size, const char *name, struct g
 int import_pprof(const uint8_t *bytes, size_t size, const char *name, struct gather *g,
                  struct ct_error *err);
 
-/* Whether a line is the first of a sample of perf script, with its event. */
-bool perf_script_is_header(const char *line, size_t length);
+/* Whether a line is the first of a sample of perf script: it names an event, or a frame follows. */
+bool perf_script_begins_with(const char *line, size_t length, const char *next, size_t next_length);
 
 /* The next line of a text, without its end. Returns false behind the last. */
 struct text_lines {

@@ -44,6 +44,7 @@ struct perf_reader {
     const char *name;
     bool in_sample;
     struct perf_header header; /* of the sample at hand */
+    uint64_t header_line;
     VEC(struct perf_frame) frames;
     uint64_t first_skipped; /* line */
 };
@@ -172,12 +173,6 @@ static bool parse_header(const char *line, size_t length, struct perf_header *ou
     return false;
 }
 
-bool perf_script_is_header(const char *line, size_t length)
-{
-    struct perf_header header;
-    return parse_header(line, length, &header) && header.event.length;
-}
-
 /* ---- Frames -------------------------------------------------------------------------------------
  */
 
@@ -245,6 +240,15 @@ static bool parse_frame(struct span s, struct perf_frame *out)
     cut_offset(&s);
     out->symbol = is_unknown(s) ? (struct span){0} : s;
     return true;
+}
+
+bool perf_script_begins_with(const char *line, size_t length, const char *next, size_t next_length)
+{
+    struct perf_header header;
+    struct perf_frame frame;
+    return parse_header(line, length, &header) &&
+           (header.event.length || (next_length && is_space(*next) &&
+                                    parse_frame((struct span){next, next_length}, &frame)));
 }
 
 /* FILE:LINE, for the frame before it. */
@@ -348,18 +352,23 @@ static int add_sample(struct perf_reader *r, struct ct_error *err)
     return CT_OK;
 }
 
+static void skip_line(struct perf_reader *r, uint64_t number)
+{
+    if (r->g->skipped++ == 0)
+        r->first_skipped = number;
+}
+
+/* A name and a number with neither event nor frames can be anything. */
 static int end_sample(struct perf_reader *r, struct ct_error *err)
 {
-    int status = r->in_sample ? add_sample(r, err) : CT_OK;
+    int status = CT_OK;
+    if (r->in_sample && !r->header.event.length && r->frames.count == 0)
+        skip_line(r, r->header_line);
+    else if (r->in_sample)
+        status = add_sample(r, err);
     r->in_sample = false;
     r->frames.count = 0;
     return status;
-}
-
-static void skip_line(struct perf_reader *r, const struct text_lines *lines)
-{
-    if (r->g->skipped++ == 0)
-        r->first_skipped = lines->number;
 }
 
 static int read_line(struct perf_reader *r, const struct text_lines *lines, struct ct_error *err)
@@ -373,10 +382,11 @@ static int read_line(struct perf_reader *r, const struct text_lines *lines, stru
     if (!is_space(*line.text)) {
         CT_TRY(end_sample(r, err));
         if (!parse_header(line.text, line.length, &r->header)) {
-            skip_line(r, lines);
+            skip_line(r, lines->number);
             return CT_OK;
         }
         r->in_sample = true;
+        r->header_line = lines->number;
         /* Behind a tracepoint's name are its fields, behind a sample's its only frame. */
         if (r->header.rest.length && parse_frame(r->header.rest, &frame) && frame.module.length)
             vec_push(&r->frames, frame);
@@ -388,9 +398,16 @@ static int read_line(struct perf_reader *r, const struct text_lines *lines, stru
                            lines->number, FRAMES_MAX);
         vec_push(&r->frames, frame);
     } else if (!r->frames.count || !parse_source(line, &r->frames.items[r->frames.count - 1])) {
-        skip_line(r, lines);
+        skip_line(r, lines->number);
     }
     return CT_OK;
+}
+
+/* The event with the most samples comes first: it is what people meant to measure. */
+static int compare_metrics(const void *a, const void *b)
+{
+    const struct gather_metric *x = a, *y = b;
+    return (x->samples < y->samples) - (x->samples > y->samples);
 }
 
 int import_perf_script(const char *text, size_t size, const char *name, struct gather *g,
@@ -407,6 +424,7 @@ int import_perf_script(const char *text, size_t size, const char *name, struct g
     if (status == CT_OK && g->nodes.count == 0)
         status = ct_fail(err, "%s: has no samples as perf script prints them (line %" PRIu64 ")",
                          name, r.first_skipped ? r.first_skipped : lines.number);
+    qsort(g->metrics, g->metric_count, sizeof *g->metrics, compare_metrics);
     vec_free(&r.frames);
     return status;
 }
