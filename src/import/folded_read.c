@@ -55,8 +55,10 @@ int import_folded(const char *text, size_t size, const char *name,
 {
     struct text_lines lines = {.at = text, .end = text + size};
     g->origin = "folded stacks";
-    uint32_t metric = gather_metric(g, options->metric ? options->metric : "samples",
-                                    options->unit ? options->unit : "samples", CTP_METRIC_EXACT, 0);
+    const char *metric_name = options->metric ? options->metric : "samples";
+    const char *unit = options->unit ? options->unit : "samples";
+    uint32_t metric = gather_metric(g, gather_text(g, metric_name, strlen(metric_name)),
+                                    gather_text(g, unit, strlen(unit)), CTP_METRIC_EXACT, 0);
     while (next_line(&lines)) {
         uint64_t value;
         if (lines.length == 0 || *lines.line == '#')

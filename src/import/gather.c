@@ -81,17 +81,16 @@ uint32_t gather_text(struct gather *g, const char *text, size_t length)
     return number;
 }
 
-uint32_t gather_metric(struct gather *g, const char *name, const char *unit,
-                       enum ctp_metric_kind kind, uint64_t period)
+uint32_t gather_metric(struct gather *g, uint32_t name, uint32_t unit, enum ctp_metric_kind kind,
+                       uint64_t period)
 {
-    uint32_t text = strings_add(&g->texts, name);
     for (uint32_t i = 0; i < g->metric_count; i++)
-        if (g->metrics[i].name == text)
+        if (g->metrics[i].name == name)
             return i;
     if (g->metric_count == GATHER_METRICS_MAX)
         return CTP_NONE;
-    g->metrics[g->metric_count] = (struct gather_metric){
-        .name = text, .unit = strings_add(&g->texts, unit), .kind = kind, .period = period};
+    g->metrics[g->metric_count] =
+        (struct gather_metric){.name = name, .unit = unit, .kind = kind, .period = period};
     return g->metric_count++;
 }
 

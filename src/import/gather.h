@@ -95,9 +95,9 @@ void gather_free(struct gather *g);
 /* The number of a text of `length` bytes, which ends at a zero byte if there is one. */
 uint32_t gather_text(struct gather *g, const char *text, size_t length);
 
-/* The number of a metric, or CTP_NONE when there are too many. */
-uint32_t gather_metric(struct gather *g, const char *name, const char *unit,
-                       enum ctp_metric_kind kind, uint64_t period);
+/* The number of a metric, its name and unit being texts; CTP_NONE when there are too many. */
+uint32_t gather_metric(struct gather *g, uint32_t name, uint32_t unit, enum ctp_metric_kind kind,
+                       uint64_t period);
 
 uint32_t gather_module(struct gather *g, const struct gather_module *module);
 uint32_t gather_function(struct gather *g, const struct gather_function *function);

@@ -330,11 +330,10 @@ static int add_sample(struct perf_reader *r, struct ct_error *err)
 {
     struct gather *g = r->g;
     const struct perf_header *h = &r->header;
-    char event[128];
-    snprintf(event, sizeof event, "%.*s", (int)(h->event.length < 100 ? h->event.length : 100),
-             h->event.length ? h->event.text : "");
-    uint32_t metric = gather_metric(g, *event ? event : "samples",
-                                    h->has_period ? event_unit(h->event) : "samples",
+    struct span event = h->event.length ? h->event : (struct span){"samples", 7};
+    const char *unit = h->has_period ? event_unit(event) : "samples";
+    uint32_t metric = gather_metric(g, gather_text(g, event.text, event.length),
+                                    gather_text(g, unit, strlen(unit)),
                                     h->has_period ? CTP_METRIC_SAMPLED : CTP_METRIC_EXACT, 0);
     if (metric == CTP_NONE)
         return ct_fail(err, "%s: has more than %d events", r->name, GATHER_METRICS_MAX);

@@ -243,13 +243,11 @@ static void gather_metrics(struct pprof_reader *p)
         const struct value_type *type = &p->types.items[i];
         bool sampled =
             p->period && type->name == p->period_type.name && type->unit == p->period_type.unit;
-        const char *unit = strings_get(&p->g->texts, text_at(p, type->unit));
-        char *name = must_strdup(strings_get(&p->g->texts, text_at(p, type->name)));
-        char *shown = must_strdup(strcmp(unit, "nanoseconds") == 0 ? "ns" : unit);
-        p->metrics[i] = gather_metric(p->g, *name ? name : "values", shown,
+        uint32_t name = text_at(p, type->name), unit = text_at(p, type->unit);
+        if (string_is(p, type->unit, "nanoseconds"))
+            unit = gather_text(p->g, "ns", 2);
+        p->metrics[i] = gather_metric(p->g, name ? name : gather_text(p->g, "values", 6), unit,
                                       sampled ? CTP_METRIC_SAMPLED : CTP_METRIC_EXACT, p->period);
-        free(name);
-        free(shown);
     }
 }
 
