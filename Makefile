@@ -5,6 +5,7 @@
 #   make lint            formatting, static analysis, layering
 #   make check-modules   unwind rows of every module on this machine against readelf
 #   make check-torture   what breaks profilers, one small program each, under record
+#   make check-exports   exports in the viewers that npm has, and in Chromium
 #   make check-full      the long runs: 100 million single steps, all modules, long fuzzing
 #   make fuzz            fuzz every reader for FUZZ_SECONDS each
 #   make bench           measure; writes bench/RESULTS.md
@@ -18,7 +19,7 @@ comma := ,
 BUILD := build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 MESON_FLAGS := --prefix=$(PREFIX) $(if $(SANITIZE),-Db_sanitize=$(SANITIZE) -Db_lundef=false)
 
-.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-full fuzz bench install clean
+.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-exports check-full fuzz bench install clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) calltrail libcalltrail-rt.so
@@ -55,6 +56,10 @@ check-modules: setup-tests
 check-torture: setup-tests
 	@$(MAKE) --no-print-directory tests
 	@scripts/check-torture --full
+
+check-exports: setup-tests
+	@$(MAKE) --no-print-directory tests
+	@BUILD=$(BUILD) scripts/check-exports
 
 check-full: setup-tests
 	@$(MAKE) --no-print-directory tests
