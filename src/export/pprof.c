@@ -74,7 +74,7 @@ struct pprof {
 
 static void compress_profile(struct pprof *p, int flush)
 {
-    uint8_t room[FLUSH_BYTES];
+    uint8_t room[FLUSH_BYTES] = {0};
     p->zip.next_in = p->profile.bytes.items;
     p->zip.avail_in = (uInt)p->profile.bytes.count;
     do {

@@ -238,7 +238,8 @@ static bool parse_frame(struct span s, struct perf_frame *out)
     if (out->inlined || is_unknown(out->module))
         out->module = (struct span){0};
     cut_offset(&s);
-    out->symbol = is_unknown(s) ? (struct span){0} : s;
+    if (!is_unknown(s))
+        out->symbol = s;
     return true;
 }
 

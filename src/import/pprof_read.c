@@ -146,8 +146,8 @@ static struct mapping read_mapping(struct bytes bytes)
     struct mapping m = {0};
     struct reader r = reader_of(bytes);
     for (struct field f; next_field(&r, &f);) {
-        uint64_t ignored,
-            *fields[] = {&ignored, &m.id, &m.start, &m.limit, &m.offset, &m.file, &m.build_id};
+        uint64_t ignored = 0;
+        uint64_t *fields[] = {&ignored, &m.id, &m.start, &m.limit, &m.offset, &m.file, &m.build_id};
         *(f.number < 7 ? fields[f.number] : &ignored) = f.value;
     }
     return m;
@@ -158,8 +158,9 @@ static struct function read_function(struct bytes bytes)
     struct function function = {0};
     struct reader r = reader_of(bytes);
     for (struct field f; next_field(&r, &f);) {
-        uint64_t ignored, *fields[] = {&ignored, &function.id,   &function.name,
-                                       &ignored, &function.file, &function.line};
+        uint64_t ignored = 0;
+        uint64_t *fields[] = {&ignored, &function.id,   &function.name,
+                              &ignored, &function.file, &function.line};
         *(f.number < 6 ? fields[f.number] : &ignored) = f.value;
     }
     return function;
