@@ -1,67 +1,61 @@
 #include "base/json.h"
 
+#include "base/utf8.h"
+
 #include <inttypes.h>
 #include <math.h>
 
-/* Elements of arrays deeper than this share a line: one row of a table, one line. */
-enum { LINES_DOWN_TO = 2 };
-
 struct json json_to(FILE *out)
 {
-    return (struct json){.out = out, .first = true};
+    return (struct json){.out = out, .lines_down_to = 2, .first = true};
 }
 
-/*
- * Names in ELF files are bytes; JSON is UTF-8. A byte that does not belong to a well-formed UTF-8
- * sequence is written as the code point of the same value, so that the output always parses.
- */
-static int utf8_length(const unsigned char *s)
+static bool is_plain(unsigned char c)
 {
-    int more = s[0] >= 0xc2 && s[0] <= 0xdf   ? 1
-               : s[0] >= 0xe0 && s[0] <= 0xef ? 2
-               : s[0] >= 0xf0 && s[0] <= 0xf4 ? 3
-                                              : 0;
-    for (int i = 1; i <= more; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0) ||
-        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90))
-        return 0;
-    return more ? more + 1 : 0;
+    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
 }
 
+/* Bytes that are not UTF-8 are written as utf8.h says. */
 static void write_string(FILE *out, const char *text)
 {
-    putc('"', out);
+    putc_unlocked('"', out);
     for (const unsigned char *s = (const unsigned char *)text; *s;) {
+        size_t plain = 0;
+        while (is_plain(s[plain]))
+            plain++;
+        fwrite_unlocked(s, 1, plain, out);
+        s += plain;
         int length = *s >= 0x80 ? utf8_length(s) : 0;
         if (length) {
-            fwrite(s, 1, (size_t)length, out);
+            fwrite_unlocked(s, 1, (size_t)length, out);
             s += length;
-            continue;
+        } else if (*s == '"' || *s == '\\') {
+            fprintf(out, "\\%c", *s++);
+        } else if (*s) {
+            fprintf(out, "\\u%04x", *s++);
         }
-        if (*s == '"' || *s == '\\')
-            fprintf(out, "\\%c", *s);
-        else if (*s < 0x20 || *s >= 0x7f)
-            fprintf(out, "\\u%04x", *s);
-        else
-            putc(*s, out);
-        s++;
     }
-    putc('"', out);
+    putc_unlocked('"', out);
+}
+
+static void new_line(struct json *j)
+{
+    putc_unlocked('\n', j->out);
+    for (unsigned i = 0; i < j->depth * 2; i++)
+        putc_unlocked(' ', j->out);
 }
 
 static void begin(struct json *j, const char *key)
 {
     if (!j->first)
-        putc(',', j->out);
-    if (j->depth > LINES_DOWN_TO)
-        fputs(j->first ? "" : " ", j->out);
+        putc_unlocked(',', j->out);
+    if (j->depth > j->lines_down_to)
+        fputs_unlocked(j->first ? "" : " ", j->out);
     else if (j->depth)
-        fprintf(j->out, "\n%*s", (int)j->depth * 2, "");
+        new_line(j);
     if (key) {
         write_string(j->out, key);
-        fputs(": ", j->out);
+        fputs_unlocked(": ", j->out);
     }
     j->first = false;
 }
@@ -69,17 +63,17 @@ static void begin(struct json *j, const char *key)
 void json_open(struct json *j, const char *key, char bracket)
 {
     begin(j, key);
-    putc(bracket, j->out);
+    putc_unlocked(bracket, j->out);
     j->depth++;
     j->first = true;
 }
 
 void json_close(struct json *j, char bracket)
 {
-    bool on_one_line = j->depth-- > LINES_DOWN_TO;
+    bool on_one_line = j->depth-- > j->lines_down_to;
     if (!j->first && !on_one_line)
-        fprintf(j->out, "\n%*s", (int)j->depth * 2, "");
-    putc(bracket, j->out);
+        new_line(j);
+    putc_unlocked(bracket, j->out);
     j->first = false;
     if (!j->depth)
         putc('\n', j->out);
@@ -93,8 +87,12 @@ void json_string(struct json *j, const char *key, const char *value)
 
 void json_unsigned(struct json *j, const char *key, uint64_t value)
 {
-    begin(j, key);
-    fprintf(j->out, "%" PRIu64, value);
+    char text[24], *at = text + sizeof text;
+    *--at = '\0';
+    do
+        *--at = (char)('0' + value % 10);
+    while (value /= 10);
+    json_literal(j, key, at);
 }
 
 void json_signed(struct json *j, const char *key, int64_t value)
@@ -112,8 +110,13 @@ void json_double(struct json *j, const char *key, double value)
         fputs("null", j->out);
 }
 
-void json_bool(struct json *j, const char *key, bool value)
+void json_literal(struct json *j, const char *key, const char *value)
 {
     begin(j, key);
-    fputs(value ? "true" : "false", j->out);
+    fputs_unlocked(value, j->out);
+}
+
+void json_bool(struct json *j, const char *key, bool value)
+{
+    json_literal(j, key, value ? "true" : "false");
 }

@@ -9,54 +9,77 @@
 #include <getopt.h>
 #include <malloc.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char usage[] =
-    "usage: calltrail export --to FORMAT [-o OUT] [--metric NAME] [--threads] [FILE]\n"
+    "usage: calltrail export --to FORMAT [-o OUT] [OPTIONS] [FILE]\n"
     "\n"
     "Writes a profile in the format of another tool. FILE is calltrail.ctp when it is not given.\n"
+    "\n";
+
+static const char usage_options[] =
     "\n"
-    "  --to folded    one line for each context: f1;f2;f3 value, outermost first; what flame\n"
-    "                 graph tools read. Functions of the same name are the same there\n"
-    "  -o OUT         file to write; standard output when it is not given\n"
-    "  --metric NAME  default: the first of the profile\n"
-    "  --threads      threads apart, the thread's name being the outermost frame\n"
+    "  -o OUT         file to write; standard output when it is not given, or is -\n"
+    "  --metric NAME  default: the first of the profile. pprof, sqlite and json have all metrics,\n"
+    "                 this one first\n"
+    "  --threads      threads apart; they are merged otherwise\n"
+    "  --no-inline    without functions that were inlined; they are frames otherwise\n"
+    "  --no-demangle  names as the linker has them\n"
     "  --help         this text\n";
 
 struct options {
     const char *path;
-    const char *format;
-    const char *out;
-    struct view_options view;
+    const struct export_format *format;
+    const char *out; /* NULL: standard output */
+    struct export_options export;
 };
 
-static int write_export(const struct view *view, const char *path, struct ct_error *err)
+static void print_usage(void)
 {
-    if (!path) {
-        export_folded(view, stdout);
-        return CT_OK;
-    }
-    struct new_file file;
-    CT_TRY(file_begin(path, &file, err));
-    export_folded(view, file.stream);
-    return file_commit(&file, err);
+    fputs(usage, stdout);
+    for (const struct export_format *format = export_formats; format->name; format++)
+        printf("  --to %-10s %s\n", format->name, format->about);
+    fputs(usage_options, stdout);
 }
 
-static int export_profile(const struct options *options, struct ct_error *err)
+static int write_export(const struct profile *profile, const struct options *options,
+                        struct ct_error *err)
+{
+    if (!options->out)
+        return export_profile(profile, options->format, &options->export, stdout, err);
+    struct new_file file;
+    CT_TRY(file_begin(options->out, &file, err));
+    int status = export_profile(profile, options->format, &options->export, file.stream, err);
+    if (status == CT_OK)
+        return file_commit(&file, err);
+    file_abandon(&file);
+    return status;
+}
+
+static int open_and_export(const struct options *options, struct ct_error *err)
 {
     struct profile profile;
-    struct view view;
     /* Big arrays go back to the system when they are freed; malloc would learn to keep them. */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     CT_TRY(profile_open(options->path, &profile, err));
     int status = profile_validate_tables(&profile, err);
     if (status == CT_OK)
-        status = view_open(&profile, &options->view, &view, err);
-    if (status == CT_OK) {
-        status = write_export(&view, options->out, err);
-        view_close(&view);
-    }
+        status = write_export(&profile, options, err);
     profile_close(&profile);
+    if (status == CT_OK && options->format->loses)
+        fprintf(stderr, "calltrail: note: %s\n", options->format->loses);
     return status;
+}
+
+static int unknown_format(const char *name)
+{
+    char names[128] = "";
+    for (const struct export_format *format = export_formats; format->name; format++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", *names ? ", " : "",
+                 format->name);
+    if (!name)
+        return usage_error("export", "to which format? Say --to and one of %s", names);
+    return usage_error("export", "there is no format '%s'; there are: %s", name, names);
 }
 
 int cmd_export(int argc, char **argv)
@@ -64,28 +87,36 @@ int cmd_export(int argc, char **argv)
     static const struct option long_options[] = {
         {"to", required_argument, NULL, 't'},     {"output", required_argument, NULL, 'o'},
         {"metric", required_argument, NULL, 'm'}, {"threads", no_argument, NULL, 'T'},
+        {"no-inline", no_argument, NULL, 'I'},    {"no-demangle", no_argument, NULL, 'D'},
         {"help", no_argument, NULL, 'h'},         {0},
     };
-    struct options options = {.path = "calltrail.ctp", .view.identity = LABEL_BY_NAME};
+    struct options options = {.path = "calltrail.ctp"};
+    const char *format = NULL;
     optind = 1;
     opterr = 0;
     int option;
     while ((option = getopt_long(argc, argv, ":o:h", long_options, NULL)) != -1) {
         switch (option) {
         case 't':
-            options.format = optarg;
+            format = optarg;
             break;
         case 'o':
-            options.out = optarg;
+            options.out = strcmp(optarg, "-") == 0 ? NULL : optarg;
             break;
         case 'm':
-            options.view.metric = optarg;
+            options.export.metric = optarg;
             break;
         case 'T':
-            options.view.grouping = GROUP_THREAD;
+            options.export.threads = true;
+            break;
+        case 'I':
+            options.export.no_inline = true;
+            break;
+        case 'D':
+            options.export.no_demangle = true;
             break;
         case 'h':
-            fputs(usage, stdout);
+            print_usage();
             return finish_output();
         case ':':
             return usage_error("export", "%s needs a value", argv[optind - 1]);
@@ -93,15 +124,16 @@ int cmd_export(int argc, char **argv)
             return option_error("export", argv);
         }
     }
+    options.format = format ? export_find(format) : NULL;
     if (!options.format)
-        return usage_error("export", "to which format? Say --to folded");
-    if (strcmp(options.format, "folded") != 0)
-        return usage_error("export", "there is no format '%s'; there is: folded", options.format);
+        return unknown_format(format);
     if (optind < argc)
         options.path = argv[optind++];
     if (optind < argc)
         return usage_error("export", "one file at a time, please: %s is too many", argv[optind]);
+    if (options.format->binary && !options.out && isatty(STDOUT_FILENO))
+        return usage_error("export", "%s is not for a terminal: say -o FILE", options.format->name);
 
     struct ct_error err;
-    return export_profile(&options, &err) == CT_OK ? finish_output() : report_error(&err);
+    return open_and_export(&options, &err) == CT_OK ? finish_output() : report_error(&err);
 }

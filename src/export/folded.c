@@ -1,28 +1,39 @@
+/*
+ * Folded stacks, one line for each context whose own value is not zero: names from the outermost
+ * frame on with `;` between them, a space, and the value. Frames are known by name alone, so no two
+ * lines have the same stack. The order is that of the names, whatever the order of the profile was.
+ */
 #include "export/export.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-static int compare_names(const void *a, const void *b, void *context)
+static const char *name_of_frame(const struct stacks *stacks, uint32_t frame)
 {
-    const struct labels *labels = context;
-    return strcmp(label_name(labels, *(const uint32_t *)a, NULL, 0),
-                  label_name(labels, *(const uint32_t *)b, NULL, 0));
+    /* Names of STACK_BY_NAME are all there already. */
+    return stack_name(stacks, &stacks->frames.items[frame], NULL);
 }
 
-/* The nodes of the tree in the order of their labels' names, by counting. */
-static uint32_t *nodes_by_name(const struct view *view)
+static int compare_names(const void *a, const void *b, void *context)
 {
-    const struct tree *tree = &view->tree;
-    uint32_t labels = (uint32_t)view->labels.items.count;
-    uint32_t *names = must_realloc(NULL, (size_t)labels + 1, sizeof *names);
-    uint32_t *places = must_calloc((size_t)labels + 1, sizeof *places); /* by label */
-    for (uint32_t i = 0; i < labels; i++)
+    const struct stacks *stacks = context;
+    return strcmp(name_of_frame(stacks, *(const uint32_t *)a),
+                  name_of_frame(stacks, *(const uint32_t *)b));
+}
+
+/* The nodes of the tree in the order of their names, by counting. */
+static uint32_t *nodes_by_name(const struct stacks *stacks)
+{
+    const struct tree *tree = &stacks->tree;
+    uint32_t frames = (uint32_t)stacks->frames.count;
+    uint32_t *names = must_realloc(NULL, (size_t)frames + 1, sizeof *names);
+    uint32_t *places = must_calloc((size_t)frames + 1, sizeof *places); /* by frame */
+    for (uint32_t i = 0; i < frames; i++)
         names[i] = i;
-    qsort_r(names, labels, sizeof *names, compare_names, (void *)(uintptr_t)&view->labels);
+    qsort_r(names, frames, sizeof *names, compare_names, (void *)(uintptr_t)stacks);
     for (uint32_t i = 1; i < tree->count; i++)
         places[tree->nodes[i].label]++;
-    for (uint32_t i = 0, next = 0; i < labels; i++) {
+    for (uint32_t i = 0, next = 0; i < frames; i++) {
         uint32_t count = places[names[i]];
         places[names[i]] = next;
         next += count;
@@ -41,12 +52,12 @@ struct family {
     uint32_t *next_sibling; /* 0: none */
 };
 
-static struct family family_by_name(const struct view *view)
+static struct family family_by_name(const struct stacks *stacks)
 {
-    const struct tree *tree = &view->tree;
+    const struct tree *tree = &stacks->tree;
     struct family family = {must_calloc(tree->count, sizeof *family.first_child),
                             must_calloc(tree->count, sizeof *family.next_sibling)};
-    uint32_t *nodes = nodes_by_name(view);
+    uint32_t *nodes = nodes_by_name(stacks);
     for (uint32_t i = tree->count - 1; i-- > 0;) {
         uint32_t *first = &family.first_child[tree->nodes[nodes[i]].parent];
         family.next_sibling[nodes[i]] = *first;
@@ -56,23 +67,24 @@ static struct family family_by_name(const struct view *view)
     return family;
 }
 
-void export_folded(const struct view *view, FILE *out)
+int export_folded(const struct stacks *stacks, FILE *out, struct ct_error *err)
 {
-    const struct tree *tree = &view->tree;
-    struct family family = family_by_name(view);
+    (void)err;
+    const struct tree *tree = &stacks->tree;
+    struct family family = family_by_name(stacks);
     VEC(char) stack = {0};    /* the names down to `at`, with `;` behind each */
     VEC(size_t) starts = {0}; /* where each of them begins */
     for (uint32_t at = family.first_child[0]; at != 0;) {
-        const char *name = label_name(&view->labels, tree->nodes[at].label, NULL, 0);
+        const char *name = name_of_frame(stacks, tree->nodes[at].label);
         size_t length = strlen(name);
         vec_push(&starts, stack.count);
         vec_reserve(&stack, stack.count + length + 1);
         memcpy(stack.items + stack.count, name, length);
         stack.count += length;
         stack.items[stack.count++] = ';';
-        if (tree->nodes[at].self) {
+        if (stacks->values[0][at]) {
             fwrite(stack.items, 1, stack.count - 1, out);
-            fprintf(out, " %" PRIu64 "\n", tree->nodes[at].self);
+            fprintf(out, " %" PRIu64 "\n", stacks->values[0][at]);
         }
         if (family.first_child[at]) {
             at = family.first_child[at];
@@ -90,4 +102,5 @@ void export_folded(const struct view *view, FILE *out)
     free(family.next_sibling);
     vec_free(&stack);
     vec_free(&starts);
+    return CT_OK;
 }

@@ -100,6 +100,17 @@ static void join_modules(struct labels *labels)
     free(slots);
 }
 
+static struct label function_label(const struct labels *labels, const struct ctp_function *function,
+                                   uint32_t frame_module)
+{
+    uint32_t count = profile_module_count(labels->profile);
+    uint32_t module = function->module < count ? function->module : frame_module;
+    return (struct label){.kind = LABEL_FUNCTION,
+                          .module = module < count ? labels->modules[module] : CTP_NONE,
+                          .name = function->name,
+                          .number = function->offset};
+}
+
 static struct label frame_label(const struct labels *labels, const struct ctp_frame *frame)
 {
     const struct profile *p = labels->profile;
@@ -107,13 +118,8 @@ static struct label frame_label(const struct labels *labels, const struct ctp_fr
     uint32_t count = profile_module_count(p);
     if (frame->gap != CTP_GAP_NONE)
         return (struct label){.kind = LABEL_GAP, .module = CTP_NONE, .number = frame->gap};
-    if (*profile_string(p, function->name)) {
-        uint32_t module = function->module < count ? function->module : frame->module;
-        return (struct label){.kind = LABEL_FUNCTION,
-                              .module = module < count ? labels->modules[module] : CTP_NONE,
-                              .name = function->name,
-                              .number = function->offset};
-    }
+    if (*profile_string(p, function->name))
+        return function_label(labels, function, frame->module);
     return (struct label){.kind = LABEL_PLACE,
                           .module =
                               frame->module < count ? labels->modules[frame->module] : CTP_NONE,
@@ -149,6 +155,14 @@ static const char *name_of(const struct labels *labels, const struct label *labe
     }
 }
 
+static uint32_t intern_by_identity(struct labels *labels, const struct label *label)
+{
+    char text[1024];
+    return labels->identity == LABEL_BY_CODE
+               ? intern(labels, label)
+               : intern_text(labels, name_of(labels, label, text, sizeof text));
+}
+
 void labels_init(struct labels *labels, const struct profile *profile, enum label_identity identity)
 {
     *labels = (struct labels){.profile = profile, .identity = identity};
@@ -158,10 +172,7 @@ void labels_init(struct labels *labels, const struct profile *profile, enum labe
     labels->of_frame = must_realloc(NULL, (size_t)count + 1, sizeof *labels->of_frame);
     for (uint32_t i = 0; i < count; i++) {
         struct label label = frame_label(labels, profile_frame(profile, i));
-        char text[1024];
-        labels->of_frame[i] = identity == LABEL_BY_CODE
-                                  ? intern(labels, &label)
-                                  : intern_text(labels, name_of(labels, &label, text, sizeof text));
+        labels->of_frame[i] = intern_by_identity(labels, &label);
     }
 }
 
@@ -172,6 +183,15 @@ void labels_free(struct labels *labels)
     free(labels->modules);
     free(labels->slots);
     strings_free(&labels->texts);
+}
+
+uint32_t labels_function(struct labels *labels, uint32_t function)
+{
+    const struct ctp_function *record = profile_function(labels->profile, function);
+    if (!*profile_string(labels->profile, record->name))
+        return CTP_NONE;
+    struct label label = function_label(labels, record, CTP_NONE);
+    return intern_by_identity(labels, &label);
 }
 
 uint32_t labels_special(struct labels *labels, enum label_kind kind, uint64_t number,

@@ -50,6 +50,9 @@ void labels_init(struct labels *labels, const struct profile *profile,
                  enum label_identity identity);
 void labels_free(struct labels *labels);
 
+/* The label of a function that was inlined into a frame; CTP_NONE when it has no name. */
+uint32_t labels_function(struct labels *labels, uint32_t function);
+
 /* The label of one of the kinds that no frame has. `number` is the index of a group; `name` is what
  * it is called when names are all that counts. */
 uint32_t labels_special(struct labels *labels, enum label_kind kind, uint64_t number,

@@ -95,8 +95,8 @@ static int choose_roots(const struct profile *p, const struct view_options *opti
     return choose(p, GROUP_PHASE, "phase", options->phase, chosen, err);
 }
 
-static int choose_metric(const struct profile *p, const char *name, uint32_t *out,
-                         struct ct_error *err)
+int view_choose_metric(const struct profile *p, const char *name, uint32_t *out,
+                       struct ct_error *err)
 {
     if (p->metric_count == 0)
         return ct_fail(err, "%s: nothing was measured: the profile has no metric", p->name);
@@ -185,9 +185,7 @@ static void grow(struct view *view, const bool *chosen)
     tree_arrange(&view->tree, &g.index);
 }
 
-/* The tables were checked; that the roots are ranges of nodes one behind the other was not, if the
- * file was only opened. What lies outside would be read outside. */
-static int check_roots(const struct profile *p, struct ct_error *err)
+int view_check_roots(const struct profile *p, struct ct_error *err)
 {
     uint64_t next = 0;
     for (uint32_t i = 0; i < profile_root_count(p); i++) {
@@ -208,15 +206,15 @@ int view_open(const struct profile *profile, const struct view_options *options,
               struct ct_error *err)
 {
     *out = (struct view){.profile = profile, .grouping = options->grouping};
-    CT_TRY(check_roots(profile, err));
-    CT_TRY(choose_metric(profile, options->metric, &out->metric, err));
+    CT_TRY(view_check_roots(profile, err));
+    CT_TRY(view_choose_metric(profile, options->metric, &out->metric, err));
     for (size_t i = 0; i < options->refinement_count; i++)
         if (options->refinements[i].kind <= REFINE_SHOW_FROM)
             CT_TRY(refine_check(options->refinements[i].pattern, err));
     bool *chosen = must_calloc((size_t)profile_root_count(profile) + 1, sizeof *chosen);
     int status = choose_roots(profile, options, chosen, err);
     if (status == CT_OK) {
-        labels_init(&out->labels, profile, options->identity);
+        labels_init(&out->labels, profile, LABEL_BY_CODE);
         grow(out, chosen);
         for (size_t i = 0; i < options->refinement_count && status == CT_OK; i++)
             status = refine(&out->tree, &out->labels, &options->refinements[i],

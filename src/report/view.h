@@ -25,7 +25,6 @@ struct view_options {
     const char *process; /* name of the program or pid; NULL: all */
     const char *phase;   /* name; NULL: all */
     enum view_grouping grouping;
-    enum label_identity identity;
     const struct refinement *refinements;
     size_t refinement_count;
 };
@@ -44,6 +43,15 @@ struct view {
 int view_open(const struct profile *profile, const struct view_options *options, struct view *out,
               struct ct_error *err);
 void view_close(struct view *view);
+
+/* Two steps of it, for those that make trees of their own. The index of a metric by its name, NULL
+ * being the first. */
+int view_choose_metric(const struct profile *profile, const char *name, uint32_t *out,
+                       struct ct_error *err);
+
+/* That the roots are ranges of nodes one behind the other, which is not known of a file of which
+ * only the tables were checked: what lies outside would be read outside. */
+int view_check_roots(const struct profile *profile, struct ct_error *err);
 
 /* The names of groups, for people: threads and processes may have none. `text` has `room` bytes. */
 const char *view_group_name(const struct profile *profile, enum view_grouping grouping,

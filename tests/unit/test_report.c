@@ -407,13 +407,9 @@ static void folded_stacks_agree_with_all_paths(void **state)
     static const char *const thread_names[] = {"other", "one", "other", "other", "one"};
     for (uint32_t seed = 0; seed < ROUNDS; seed++) {
         struct profile p;
-        struct view view;
+        struct ct_error err;
         bool by_thread = seed % 2;
         random_profile(seed, &p);
-        open_view(&p,
-                  (struct view_options){.identity = LABEL_BY_NAME,
-                                        .grouping = by_thread ? GROUP_THREAD : GROUP_NOTHING},
-                  &view);
         struct tally got = {0}, expected = {0};
         for (size_t i = 0; i < paths.count; i++) {
             size_t used = 0;
@@ -434,7 +430,8 @@ static void folded_stacks_agree_with_all_paths(void **state)
         char *text, *rest;
         size_t size;
         FILE *out = open_memstream(&text, &size);
-        export_folded(&view, out);
+        struct export_options options = {.metric = "cost", .threads = by_thread};
+        assert_int_equal(export_profile(&p, export_find("folded"), &options, out, &err), CT_OK);
         fclose(out);
         rest = text;
         for (char *line; (line = strsep(&rest, "\n")) != NULL && *line;) {
@@ -446,7 +443,6 @@ static void folded_stacks_agree_with_all_paths(void **state)
         }
         tally_same(&got, &expected);
         free(text);
-        view_close(&view);
         profile_close(&p);
     }
 }

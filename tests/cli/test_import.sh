@@ -1,0 +1,216 @@
+#!/bin/sh
+# calltrail import: what was exported comes back; perf script and gperftools on a real program, against
+# what perf report and pprof say of the same samples; variants of the text; errors.
+# Needs CALLTRAIL, GEN_PROFILE and FIXED_PROFILE: paths of the programs.
+: "${CALLTRAIL:?the path of calltrail}" "${GEN_PROFILE:?the path of gen_profile}"
+: "${FIXED_PROFILE:?the path of fixed_profile}"
+here=$(cd "$(dirname "$0")" && pwd) || exit 1
+oracle=$here/../oracle/export_check.py
+for program in CALLTRAIL GEN_PROFILE FIXED_PROFILE; do
+    eval "value=\$$program"
+    case $value in /*) ;; *) eval "$program=\$PWD/\$value" ;; esac
+done
+dir=$(mktemp -d) && cd "$dir" || exit 1
+trap 'rm -rf "$dir"' EXIT
+export LC_ALL=C.UTF-8 HOME="$dir" PPROF_TMPDIR="$dir"
+failures=0
+
+ok() { echo "ok $1"; }
+fail() {
+    echo "FAIL $1: $2"
+    failures=$((failures + 1))
+}
+holds() {
+    name=$1
+    shift
+    if "$@" >out 2>err; then ok "$name"; else fail "$name" "$(cat out err | tail -1)"; fi
+}
+refused() { # name, status, pattern, arguments
+    name=$1 status=$2 pattern=$3
+    shift 3
+    "$CALLTRAIL" "$@" >out 2>err
+    got=$?
+    if [ $got -ne "$status" ] || [ -s out ] || [ "$(wc -l <err)" -ne 1 ] ||
+        ! grep -q -- "$pattern" err; then
+        fail "$name" "status $got: $(head -2 err | tr '\n' ' ')"
+    else
+        ok "$name"
+    fi
+}
+
+# ---- What was exported comes back: the same contexts with the same values
+
+round_trip() { # name, profile
+    "$CALLTRAIL" export --to folded --no-demangle "$2" >stacks
+    "$CALLTRAIL" import --metric cpu --unit ns -o back.ctp stacks 2>err &&
+        "$CALLTRAIL" info --check back.ctp >/dev/null 2>err &&
+        python3 "$oracle" "$2" folded-names ctp=back.ctp >out 2>err &&
+        ok "$1: folded" || fail "$1: folded" "$(tail -1 err)"
+    for threads in '' threads; do
+        "$CALLTRAIL" export --to pprof --no-demangle ${threads:+--threads} -o p.pb.gz "$2"
+        "$CALLTRAIL" import -o back.ctp p.pb.gz 2>err &&
+            "$CALLTRAIL" info --check back.ctp >/dev/null 2>err &&
+            python3 "$oracle" "$2" $threads ctp=back.ctp >out 2>err &&
+            ok "$1: pprof $threads" || fail "$1: pprof $threads" "$(tail -1 err)"
+    done
+}
+"$FIXED_PROFILE" fixed.ctp
+round_trip fixed fixed.ctp
+for shape in random deep bushy; do
+    "$GEN_PROFILE" --seed 4 --nodes 3000 --shape $shape --metrics 3 g.ctp
+    round_trip $shape g.ctp
+done
+gunzip -c p.pb.gz >plain.pb
+"$CALLTRAIL" import -o plain.ctp plain.pb && cmp -s plain.ctp back.ctp && ok plain-pprof ||
+    fail plain-pprof 'not what the packed one gives'
+"$CALLTRAIL" report --view topdown back.ctp >out 2>err && ok report-of-import ||
+    fail report-of-import "$(cat err)"
+
+# ---- Text as perf script prints it, by hand
+
+"$CALLTRAIL" import -o text.ctp "$here/import/perf.txt" 2>err || fail perf-text "$(cat err)"
+for metric in cpu-clock:u cycles page-faults sched:sched_switch; do
+    echo "== $metric"
+    "$CALLTRAIL" export --to folded --threads --no-demangle --metric $metric text.ctp
+done >got
+holds perf-text diff "$here/import/perf.expected" got
+holds perf-valid "$CALLTRAIL" info --check text.ctp
+"$CALLTRAIL" import -o stdin.ctp - <"$here/import/perf.txt" &&
+    "$CALLTRAIL" export --to folded stdin.ctp >out &&
+    "$CALLTRAIL" export --to folded text.ctp | cmp -s out - && ok standard-input ||
+    fail standard-input ''
+sed 's/^old-perf.*/this is no sample/' "$here/import/perf.txt" >odd.txt
+"$CALLTRAIL" import -o odd.ctp odd.txt 2>note
+holds skipped-lines-are-said grep -q 'note: 2 lines of odd.txt were not understood' note
+holds skipped-lines-are-kept grep -q 'import_lines_skipped  *2' <<END
+$("$CALLTRAIL" info odd.ctp)
+END
+
+# ---- A real program under perf and gperftools
+
+cat >work.c <<'END'
+#include <stdint.h>
+#include <stdlib.h>
+#define APART __attribute__((noinline, noclone))
+volatile uint64_t sink;
+APART static void spin(uint64_t n) { for (uint64_t i = 0; i < n; i++) sink += i * i; }
+APART static void sum(void) { for (int i = 0; i < 400000; i++) sink += (uint64_t)i; }
+APART static int recurse(int depth) { spin(20000); return depth ? recurse(depth - 1) + 1 : 0; }
+APART static void parse(void) { spin(1000000); recurse(20); sum(); }
+int main(void)
+{
+    for (int i = 0; i < 100; i++) {
+        parse();
+        sum();
+        char *room = malloc(1 << 20);
+        for (int k = 0; k < 1 << 20; k += 4096)
+            room[k] = (char)i;
+        sink += (uint64_t)room[4096];
+        free(room);
+    }
+}
+END
+gcc -g -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -o work work.c || exit 1
+cat >shares.py <<'END'
+"""Self and total of symbols: a report of calltrail as CSV, and `total self symbol` of another tool."""
+import collections, csv, sys
+ours = collections.defaultdict(lambda: [0, 0])
+for row in csv.DictReader(open("flat.csv")):
+    ours[row["function"]][0] += int(row["self"])
+    ours[row["function"]][1] += int(row["total"])
+whole = sum(own for own, _ in ours.values())
+compared = 0
+for line in open("theirs"):
+    total, own, name = line.split(None, 2)
+    name = name.strip()
+    for theirs, mine in ((float(own), ours[name][0]), (float(total), ours[name][1])):
+        share = 100 * mine / whole
+        assert abs(share - theirs) < 0.0051, f"{name}: {share:.3f}%, not {theirs}%"
+    compared += 1
+assert compared >= 4, f"only {compared} functions compared"
+for name in ("main", "parse", "recurse", "spin", "sum"):
+    assert ours[name][1], f"nothing of {name}"
+END
+flat() { "$CALLTRAIL" report --view flat --csv --limit 0 "$@" >flat.csv; }
+
+if ! perf record -q -F 1999 -g -e cpu-clock -e page-faults -o perf.data ./work >err 2>&1; then
+    echo "skip perf: perf record does not work here: $(tail -1 err)"
+else
+    for fields in default comm,pid,tid,time,event,ip,sym,dso,period comm,tid,time,period,event,ip,sym
+    do
+        set --
+        [ $fields = default ] || set -- -F $fields
+        perf script -i perf.data "$@" >script.txt 2>err
+        "$CALLTRAIL" import -o perf.ctp script.txt || fail "perf $fields" 'not imported'
+        for event in $("$CALLTRAIL" info --json perf.ctp |
+            python3 -c 'import json, sys; [print(m["name"]) for m in json.load(sys.stdin)["metrics"]]')
+        do
+            # perf counts a function once in a stack, as we do. Addresses without a symbol are one
+            # row for perf when modules are not asked for, and many for us.
+            perf report -i perf.data --stdio --children --sort sym -g none --percent-limit 0 \
+                --percentage absolute 2>/dev/null |
+                awk -v event="${event%%:*}" '/^# Samples:/ { on = index($0, "\x27" event) }
+                    on && /%/ { sub(/\[[.k]\] /, ""); gsub(/%/, ""); print }' |
+                grep -v ' \(0x\)\?[0-9a-f]\{16\} *$\|\[unknown\]' >theirs
+            flat --metric "$event" perf.ctp
+            case $event in
+            page-faults*) grep -E ' (main|work)$' theirs >some; mv some theirs
+                python3 - <<'END' >out 2>err && ok "perf $event ($fields)" || fail "perf $event ($fields)" "$(tail -1 err)"
+import csv
+rows = list(csv.DictReader(open("flat.csv")))
+whole = sum(int(r["self"]) for r in rows)
+total, own, name = open("theirs").readline().split()
+mine = sum(int(r["self"]) for r in rows if r["function"] == "main")
+assert abs(100 * mine / whole - float(own)) < 0.0051, (mine, whole, own)
+END
+                ;;
+            *) holds "perf $event ($fields)" python3 shares.py ;;
+            esac
+        done
+    done
+fi
+
+pprof=$(go env GOTOOLDIR 2>/dev/null)/pprof
+profiler=$(ls /usr/lib/*/libprofiler.so.0 2>/dev/null | head -1)
+if [ ! -x "$pprof" ] || [ -z "$profiler" ]; then
+    echo 'skip gperftools: there is no go tool pprof, or no libprofiler.so.0'
+else
+    CPUPROFILE=cpu.prof CPUPROFILE_FREQUENCY=1000 LD_PRELOAD=$profiler ./work 2>err
+    "$pprof" -proto -output cpu.pb.gz ./work cpu.prof >out 2>err
+    "$CALLTRAIL" import -o cpu.ctp cpu.pb.gz || fail gperftools 'not imported'
+    "$pprof" -top -unit=ns -nodecount=100000 -nodefraction=0 cpu.pb.gz 2>err >top
+    total=$(sed -n 's/.* of \([0-9]*\)ns total.*/\1/p' top)
+    awk -v all="$total" '$4 ~ /^[0-9]+(ns)?$/ && $6 !~ /^\[/ {
+        printf "%.4f %.4f %s\n", 100 * $4 / all, 100 * $1 / all, $6 }' top >theirs
+    flat cpu.ctp
+    holds gperftools python3 shares.py
+    refused gperftools-binary 1 'is a gperftools CPU profile.*pprof -proto' import -o no.ctp cpu.prof
+fi
+
+# ---- Errors
+
+echo 'f;g 12x' >bad.folded
+echo 'f;g 99999999999999999999' >big.folded
+printf 'f 18446744073709551615\nf 1\n' >sum.folded
+: >empty
+head -c 200 p.pb.gz >cut.pb.gz
+head -c 100 plain.pb >cut.pb
+refused folded-value 1 'bad.folded: line 1: is not `f1;f2;f3 value`' import -o no.ctp bad.folded
+refused folded-overflow 1 'line 1: the value does not fit' import -o no.ctp big.folded
+refused folded-sum 1 'more than 2^64' import -o no.ctp sum.folded
+refused empty 1 'empty: is empty' import -o no.ctp empty
+refused cut-gzip 1 'cut.pb.gz: is truncated or damaged' import -o no.ctp cut.pb.gz
+refused cut-pprof 1 'cut.pb: is not a pprof profile, or is damaged' import --from pprof -o no.ctp cut.pb
+refused own-profile 1 'fixed.ctp: is a calltrail profile already' import -o no.ctp fixed.ctp
+refused not-perf 1 'has no samples as perf script prints them' import --from perf -o no.ctp stacks
+refused missing-file 1 'nowhere: cannot be opened: No such file' import -o no.ctp nowhere
+refused no-folder 1 'nowhere/x.ctp' import -o nowhere/x.ctp stacks
+refused no-file 2 'which file?' import
+refused two-files 2 'one file at a time' import stacks stacks
+refused unknown-format 2 "there is no format 'xml'" import --from xml stacks
+[ -e perf.data ] && refused perf-data 1 "perf's own file; import what .perf script" \
+    import -o no.ctp perf.data
+holds nothing-written [ ! -e no.ctp ]
+holds help-import "$CALLTRAIL" import --help
+
+[ $failures -eq 0 ]
