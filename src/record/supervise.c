@@ -4,6 +4,7 @@
 #include "record/target.h"
 
 #include "base/file.h"
+#include "names/fill.h"
 #include "runtime/channel_format.h"
 
 #include <errno.h>
@@ -178,6 +179,25 @@ static int run_program(const struct record_options *options, struct server *serv
     return status;
 }
 
+/*
+ * Source lines, into the profile that has been written. Debug information is large, and not always
+ * sound: it is read in a process of its own, so that whatever it does to that one, and whenever the
+ * user loses patience, there is a profile.
+ */
+static void look_up_lines(const char *output)
+{
+    struct fill_result result;
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(names_fill_file(output, output, &(struct debug_folders){0}, &result, NULL) != CT_OK);
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+        fprintf(stderr,
+                "calltrail: %s: source lines could not be looked up; functions and costs are "
+                "complete\n",
+                output);
+}
+
 int record_run(const struct record_options *options, int *exit_status, struct ct_error *err)
 {
     char *path = NULL, *runtime = find_runtime();
@@ -196,6 +216,8 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
             fprintf(stderr, "calltrail: warning: %s\n", server.maps.cache.warning.text);
         status = run_program(options, &server, path, runtime, exit_status, err);
         server_close(&server);
+        if (status == CT_OK && !options->no_lines)
+            look_up_lines(options->output);
     }
     free(path);
     free(runtime);
@@ -214,7 +236,9 @@ int record_recover(const char *folder, const char *output, struct ct_error *err)
     struct recording recording = {.options = &options, .server = &server, .wait_status = -1};
     measure_ticks(&recording, take_stamp());
     int status = collect_profile(&recording, err);
-    if (status == CT_OK)
+    if (status == CT_OK) {
         server_close(&server); /* and removes the arenas: they are in the profile now */
+        look_up_lines(output);
+    }
     return status;
 }

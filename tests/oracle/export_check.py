@@ -60,6 +60,10 @@ class Reference:
         own = self.function(function, module)
         if not own:
             path = "" if module == ctp.NONE else self.p.string(self.p.table(ctp.MODULES)[module][0])
+            # A function whose name is not known but whose bounds are is one place.
+            if function != ctp.NONE:
+                start, size, _, own_module, _, _ = self.p.table(ctp.FUNCTIONS)[function]
+                offset = start if size and own_module == module else offset
             place = "0x%x" % offset if module == ctp.NONE else "%s+0x%x" % (file_name(path), offset)
             file = "" if function == ctp.NONE else self.p.string(
                 self.p.table(ctp.FUNCTIONS)[function][4])
