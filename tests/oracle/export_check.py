@@ -68,7 +68,7 @@ class Reference:
             file = "" if function == ctp.NONE else self.p.string(
                 self.p.table(ctp.FUNCTIONS)[function][4])
             own = (place, file, path)
-        inner = [self.function(line[0], ctp.NONE)
+        inner = [self.function(line[0], module)
                  for line in reversed(self.p.table(ctp.LINES)[first:first + count][:-1])]
         return [own] + [f for f in inner if f and self.inlined]
 
