@@ -21,6 +21,9 @@ static const char usage[] =
     "                     threads, processes or phases\n"
     "  --callers FN       who calls the function, and who calls those\n"
     "  --callees FN       what the function calls, in all contexts together\n"
+    "  --lines FN         the function's source with the cost of every line\n"
+    "  --asm              with --lines: its instructions\n"
+    "  --source-dir DIR   with --lines: where sources are, if not where they were compiled\n"
     "\n"
     "what is looked at:\n"
     "  --metric NAME      default: the first of the profile\n"
@@ -35,6 +38,10 @@ static const char usage[] =
     "  --only-module P    fold frames of other modules into their callers; P is a file name\n"
     "                     pattern such as 'libc.so*', or several with commas\n"
     "  --fold-recursion   a function that is its own caller joins the caller's context\n"
+    "\n"
+    "functions:\n"
+    "  --no-inline        inlined functions are part of those that they were inlined into\n"
+    "  --no-demangle      names as the linker has them\n"
     "\n"
     "how much is shown (text by default leaves out what is small):\n"
     "  --min-share PCT    rows with less are left out\n"
@@ -58,6 +65,7 @@ struct options {
     struct view_options view;
     struct report_options report;
     VEC(struct refinement) refinements;
+    VEC(const char *) source_folders;
     enum color_choice color;
     bool kind_given, limit_given, min_share_given, no_pager;
 };
@@ -66,11 +74,17 @@ enum {
     OPTION_VIEW = 256,
     OPTION_CALLERS,
     OPTION_CALLEES,
+    OPTION_LINES,
+    OPTION_ASM,
+    OPTION_SOURCE_DIR,
     OPTION_METRIC,
     OPTION_THREAD,
     OPTION_PROCESS,
     OPTION_PHASE,
     OPTION_FOLD,
+    OPTION_INLINE,
+    OPTION_NO_INLINE,
+    OPTION_NO_DEMANGLE,
     OPTION_MIN_SHARE,
     OPTION_LIMIT,
     OPTION_DEPTH,
@@ -88,6 +102,9 @@ static const struct option long_options[] = {
     {"view", required_argument, NULL, OPTION_VIEW},
     {"callers", required_argument, NULL, OPTION_CALLERS},
     {"callees", required_argument, NULL, OPTION_CALLEES},
+    {"lines", required_argument, NULL, OPTION_LINES},
+    {"asm", no_argument, NULL, OPTION_ASM},
+    {"source-dir", required_argument, NULL, OPTION_SOURCE_DIR},
     {"metric", required_argument, NULL, OPTION_METRIC},
     {"thread", required_argument, NULL, OPTION_THREAD},
     {"process", required_argument, NULL, OPTION_PROCESS},
@@ -97,6 +114,9 @@ static const struct option long_options[] = {
     {"show-from", required_argument, NULL, OPTION_REFINE + REFINE_SHOW_FROM},
     {"only-module", required_argument, NULL, OPTION_REFINE + REFINE_ONLY_MODULE},
     {"fold-recursion", no_argument, NULL, OPTION_FOLD},
+    {"inline", no_argument, NULL, OPTION_INLINE},
+    {"no-inline", no_argument, NULL, OPTION_NO_INLINE},
+    {"no-demangle", no_argument, NULL, OPTION_NO_DEMANGLE},
     {"min-share", required_argument, NULL, OPTION_MIN_SHARE},
     {"limit", required_argument, NULL, OPTION_LIMIT},
     {"depth", required_argument, NULL, OPTION_DEPTH},
@@ -154,7 +174,7 @@ static int parse_view(struct options *o, const char *name)
     for (enum report_kind kind = 0; kind < REPORT_KINDS; kind++) {
         if (strcmp(name, report_name(kind)) != 0)
             continue;
-        if (kind == REPORT_CALLERS || kind == REPORT_CALLEES)
+        if (kind == REPORT_CALLERS || kind == REPORT_CALLEES || kind == REPORT_LINES)
             return usage_error("report", "of which function? Say --%s FN", name);
         return choose_kind(o, kind, NULL);
     }
@@ -174,6 +194,14 @@ static int take_option(struct options *o, int option)
         return choose_kind(o, REPORT_CALLERS, optarg);
     case OPTION_CALLEES:
         return choose_kind(o, REPORT_CALLEES, optarg);
+    case OPTION_LINES:
+        return choose_kind(o, REPORT_LINES, optarg);
+    case OPTION_ASM:
+        o->report.assembly = true;
+        return 0;
+    case OPTION_SOURCE_DIR:
+        vec_push(&o->source_folders, optarg);
+        return 0;
     case OPTION_METRIC:
         o->view.metric = optarg;
         return 0;
@@ -188,6 +216,13 @@ static int take_option(struct options *o, int option)
         return 0;
     case OPTION_FOLD:
         vec_push(&o->refinements, (struct refinement){.kind = REFINE_FOLD_RECURSION});
+        return 0;
+    case OPTION_INLINE:
+    case OPTION_NO_INLINE:
+        o->view.labels.fold_inlined = option == OPTION_NO_INLINE;
+        return 0;
+    case OPTION_NO_DEMANGLE:
+        o->view.labels.keep_mangled = true;
         return 0;
     case OPTION_MIN_SHARE:
         o->min_share_given = true;
@@ -250,6 +285,13 @@ static int settle(struct options *o)
         return usage_error("report", "--sort is for the flat view and for trees");
     if (o->report.sort == SORT_SELF && tree)
         return usage_error("report", "--sort: trees are sorted by total or name");
+    if (kind != REPORT_LINES && (o->report.assembly || o->source_folders.count))
+        return usage_error("report", "--asm and --source-dir go with --lines FN");
+    for (size_t i = 0; i < o->refinements.count && kind == REPORT_LINES; i++)
+        if (o->refinements.items[i].kind == REFINE_FOLD_RECURSION)
+            return usage_error("report",
+                               "--fold-recursion is not for --lines: a line of a function "
+                               "is counted once anyway");
     if (!o->limit_given)
         o->report.limit = !text                 ? MACHINE_ROWS
                           : tree                ? TREE_ROWS
@@ -260,7 +302,8 @@ static int settle(struct options *o)
     o->report.k = REPORT_K;
     if (!o->min_share_given && text && tree)
         o->report.min_share = TREE_MIN_SHARE;
-    o->view.grouping = report_grouping(kind);
+    o->report.sources = (struct source_folders){o->source_folders.items, o->source_folders.count};
+    report_prepare(&o->report, &o->view);
     o->view.refinements = o->refinements.items;
     o->view.refinement_count = o->refinements.count;
     return 0;
@@ -287,6 +330,12 @@ static int print_report(const struct options *o, struct ct_error *err)
     return status;
 }
 
+static void free_options(struct options *o)
+{
+    vec_free(&o->refinements);
+    vec_free(&o->source_folders);
+}
+
 int cmd_report(int argc, char **argv)
 {
     struct options options = {.path = "calltrail.ctp"};
@@ -296,7 +345,7 @@ int cmd_report(int argc, char **argv)
     while (status == 0 && (option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
         if (option == OPTION_HELP || option == 'h') {
             fputs(usage, stdout);
-            vec_free(&options.refinements);
+            free_options(&options);
             return finish_output();
         }
         status = option == '?'   ? option_error("report", argv)
@@ -312,6 +361,6 @@ int cmd_report(int argc, char **argv)
     struct ct_error err;
     if (status == 0)
         status = print_report(&options, &err) == CT_OK ? finish_output() : report_error(&err);
-    vec_free(&options.refinements);
+    free_options(&options);
     return status;
 }

@@ -85,6 +85,7 @@ int export_profile(const struct profile *profile, const struct export_format *fo
         .all_metrics = format->all_metrics,
         .threads = options->threads,
         .inlined = !options->no_inline,
+        .keep_mangled = options->no_demangle,
         .expand = !format->one_frame_for_inlined,
     };
     struct stacks stacks;

@@ -33,7 +33,7 @@ struct export_options {
     const char *metric; /* name; NULL: the first */
     bool threads;
     bool no_inline;
-    bool no_demangle; /* as all names are so far: stack_label_name is where they are made */
+    bool no_demangle;
 };
 
 int export_profile(const struct profile *profile, const struct export_format *format,

@@ -111,15 +111,26 @@ static void keep_function(struct stacks *s, uint32_t label, uint32_t function)
         s->functions.items[label] = function;
 }
 
+/* The labels of what was inlined into a frame, outermost first, belong to its lines, of which those
+ * without a name have none. */
 static void label_lines(struct stacks *s)
 {
-    uint32_t count = profile_line_count(s->profile);
-    s->line_labels = must_realloc(NULL, (size_t)count + 1, sizeof *s->line_labels);
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t function = profile_line(s->profile, i)->function;
-        s->line_labels[i] = labels_function(&s->labels, function);
-        if (s->line_labels[i] != CTP_NONE)
-            keep_function(s, s->line_labels[i], function);
+    const struct profile *p = s->profile;
+    size_t count = (size_t)profile_line_count(p) + 1;
+    s->line_labels = must_realloc(NULL, count, sizeof *s->line_labels);
+    memset(s->line_labels, 0xff, count * sizeof *s->line_labels);
+    for (uint32_t i = 0; i < profile_frame_count(p); i++) {
+        const struct ctp_frame *frame = profile_frame(p, i);
+        struct label_run run = labels_of_frame(&s->labels, i);
+        uint32_t next = 1;
+        for (uint32_t k = frame->gap ? 0 : frame->line_count; k-- > 1 && next < run.count;) {
+            const struct ctp_line *line = profile_frame_line(p, frame, k - 1);
+            if (!line || line->function >= profile_function_count(p) ||
+                !s->labels.function_names[line->function])
+                continue;
+            s->line_labels[frame->first_line + k - 1] = run.labels[next];
+            keep_function(s, run.labels[next++], line->function);
+        }
     }
 }
 
@@ -127,7 +138,8 @@ static void add_chain(struct stack_maker *m, uint32_t source)
 {
     struct stacks *s = m->stacks;
     const struct ctp_frame *frame = profile_frame(s->profile, source);
-    uint32_t lines = frame->gap ? 0 : frame->line_count, label = s->labels.of_frame[source];
+    uint32_t lines = frame->gap ? 0 : frame->line_count,
+             label = *labels_of_frame(&s->labels, source).labels;
     m->chains[source].first = (uint32_t)m->chain_frames.count;
     if (!frame->gap)
         keep_function(s, label, frame->function);
@@ -278,8 +290,12 @@ int stacks_open(const struct profile *profile, const struct stack_options *optio
     struct stack_maker m = {.stacks = out};
     CT_TRY(view_check_roots(profile, err));
     CT_TRY(choose_metrics(out, err));
-    labels_init(&out->labels, profile,
-                options->identity == STACK_BY_NAME ? LABEL_BY_NAME : LABEL_BY_CODE);
+    struct label_options label_options = {
+        .identity = options->identity == STACK_BY_NAME ? LABEL_BY_NAME : LABEL_BY_CODE,
+        .keep_mangled = options->keep_mangled,
+        .fold_inlined = !options->inlined,
+    };
+    labels_init(&out->labels, profile, &label_options);
     out->values = must_calloc(out->metric_count, sizeof *out->values);
     out->totals = must_calloc(out->metric_count, sizeof *out->totals);
     m.grown = must_calloc(out->metric_count, sizeof *m.grown);

@@ -23,6 +23,7 @@ struct stack_options {
     bool all_metrics;   /* then `metric` comes first, and the others behind it */
     bool threads;       /* apart, each a child of the root */
     bool inlined;       /* functions that were inlined are shown */
+    bool keep_mangled;  /* names as the linker has them */
     bool expand;        /* as frames of their own; else `line_labels` has them */
 };
 
@@ -42,7 +43,7 @@ struct stacks {
     struct stack_options options;
     struct labels labels;
     VEC(uint32_t) functions; /* of the profile, by label; CTP_NONE for what is none */
-    uint32_t *line_labels;   /* by line of the profile; CTP_NONE for a function without a name */
+    uint32_t *line_labels;   /* by line of the profile: what was inlined there, or CTP_NONE */
     VEC(struct stack_frame) frames;
     struct tree tree; /* labels of its nodes are indices of frames; `self` is not used */
     uint32_t metric_count;

@@ -80,8 +80,7 @@ holds metric-sqlite [ "$(sqlite3 export.sqlite 'SELECT name, total FROM metric O
 pprof=$(go env GOTOOLDIR 2>/dev/null)/pprof
 "$CALLTRAIL" export --to pprof --no-demangle -o fixed.pb.gz fixed.ctp
 "$CALLTRAIL" export --to pprof --no-demangle --threads -o threads.pb.gz fixed.ctp
-"$CALLTRAIL" report --view flat --csv --limit 0 --no-demangle fixed.ctp >flat.csv 2>err ||
-    "$CALLTRAIL" report --view flat --csv --limit 0 fixed.ctp >flat.csv
+"$CALLTRAIL" report --view flat --csv --limit 0 --no-demangle fixed.ctp >flat.csv
 cat >flat.py <<'END'
 """Self and total of every function: pprof -top and sqlite's view against calltrail's own."""
 import collections, csv, re, sys

@@ -60,11 +60,15 @@ class Reference:
         own = self.function(function, module)
         if not own:
             path = "" if module == ctp.NONE else self.p.string(self.p.table(ctp.MODULES)[module][0])
+            # A function whose name is not known but whose bounds are is one place.
+            if function != ctp.NONE:
+                start, size, _, own_module, _, _ = self.p.table(ctp.FUNCTIONS)[function]
+                offset = start if size and own_module == module else offset
             place = "0x%x" % offset if module == ctp.NONE else "%s+0x%x" % (file_name(path), offset)
             file = "" if function == ctp.NONE else self.p.string(
                 self.p.table(ctp.FUNCTIONS)[function][4])
             own = (place, file, path)
-        inner = [self.function(line[0], ctp.NONE)
+        inner = [self.function(line[0], module)
                  for line in reversed(self.p.table(ctp.LINES)[first:first + count][:-1])]
         return [own] + [f for f in inner if f and self.inlined]
 
