@@ -20,6 +20,8 @@ static const char usage[] =
     "  -o OUT         file to write; standard output when it is not given\n"
     "  --metric NAME  default: the first of the profile\n"
     "  --threads      threads apart, the thread's name being the outermost frame\n"
+    "  --no-inline    inlined functions are part of those that they were inlined into\n"
+    "  --no-demangle  names as the linker has them\n"
     "  --help         this text\n";
 
 struct options {
@@ -64,9 +66,10 @@ int cmd_export(int argc, char **argv)
     static const struct option long_options[] = {
         {"to", required_argument, NULL, 't'},     {"output", required_argument, NULL, 'o'},
         {"metric", required_argument, NULL, 'm'}, {"threads", no_argument, NULL, 'T'},
+        {"no-inline", no_argument, NULL, 'I'},    {"no-demangle", no_argument, NULL, 'D'},
         {"help", no_argument, NULL, 'h'},         {0},
     };
-    struct options options = {.path = "calltrail.ctp", .view.identity = LABEL_BY_NAME};
+    struct options options = {.path = "calltrail.ctp", .view.labels.identity = LABEL_BY_NAME};
     optind = 1;
     opterr = 0;
     int option;
@@ -83,6 +86,12 @@ int cmd_export(int argc, char **argv)
             break;
         case 'T':
             options.view.grouping = GROUP_THREAD;
+            break;
+        case 'I':
+            options.view.labels.fold_inlined = true;
+            break;
+        case 'D':
+            options.view.labels.keep_mangled = true;
             break;
         case 'h':
             fputs(usage, stdout);

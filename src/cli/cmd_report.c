@@ -36,6 +36,10 @@ static const char usage[] =
     "                     pattern such as 'libc.so*', or several with commas\n"
     "  --fold-recursion   a function that is its own caller joins the caller's context\n"
     "\n"
+    "functions:\n"
+    "  --no-inline        inlined functions are part of those that they were inlined into\n"
+    "  --no-demangle      names as the linker has them\n"
+    "\n"
     "how much is shown (text by default leaves out what is small):\n"
     "  --min-share PCT    rows with less are left out\n"
     "  --limit N          at most so many rows, the heaviest; 0 is all\n"
@@ -71,6 +75,9 @@ enum {
     OPTION_PROCESS,
     OPTION_PHASE,
     OPTION_FOLD,
+    OPTION_INLINE,
+    OPTION_NO_INLINE,
+    OPTION_NO_DEMANGLE,
     OPTION_MIN_SHARE,
     OPTION_LIMIT,
     OPTION_DEPTH,
@@ -97,6 +104,9 @@ static const struct option long_options[] = {
     {"show-from", required_argument, NULL, OPTION_REFINE + REFINE_SHOW_FROM},
     {"only-module", required_argument, NULL, OPTION_REFINE + REFINE_ONLY_MODULE},
     {"fold-recursion", no_argument, NULL, OPTION_FOLD},
+    {"inline", no_argument, NULL, OPTION_INLINE},
+    {"no-inline", no_argument, NULL, OPTION_NO_INLINE},
+    {"no-demangle", no_argument, NULL, OPTION_NO_DEMANGLE},
     {"min-share", required_argument, NULL, OPTION_MIN_SHARE},
     {"limit", required_argument, NULL, OPTION_LIMIT},
     {"depth", required_argument, NULL, OPTION_DEPTH},
@@ -188,6 +198,13 @@ static int take_option(struct options *o, int option)
         return 0;
     case OPTION_FOLD:
         vec_push(&o->refinements, (struct refinement){.kind = REFINE_FOLD_RECURSION});
+        return 0;
+    case OPTION_INLINE:
+    case OPTION_NO_INLINE:
+        o->view.labels.fold_inlined = option == OPTION_NO_INLINE;
+        return 0;
+    case OPTION_NO_DEMANGLE:
+        o->view.labels.keep_mangled = true;
         return 0;
     case OPTION_MIN_SHARE:
         o->min_share_given = true;

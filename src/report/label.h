@@ -2,10 +2,15 @@
  * Labels: what a frame is called, and which frames are the same thing.
  *
  * A profile has a frame for every place in code. Views do not care from which of its lines a
- * function called, so frames of one function share a label: the same name at the same offset of the
- * same module, where modules are the same if path and build-id are. Without a function it is the
- * place itself, module and offset. Gaps (why a walk ended) have a label for each reason; they are
- * not code, and nothing that asks for functions or modules ever finds them.
+ * function called, so frames of one function share a label: the same name, in the same module,
+ * declared at the same line or, where that is not known, at the same offset; modules are the same
+ * if path and build-id are. A function that was inlined and the same one called have one label
+ * therefore. Without a name it is the place itself, module and offset. Gaps (why a walk ended) have
+ * a label for each reason; they are not code, and nothing that asks for functions or modules ever
+ * finds them.
+ *
+ * This is the one place where names for people are made: demangled unless asked otherwise, and a
+ * frame stands for its function and all that was inlined there, unless that is folded.
  */
 #ifndef REPORT_LABEL_H
 #define REPORT_LABEL_H
@@ -24,31 +29,58 @@ enum label_kind {
 };
 
 enum label_identity {
-    LABEL_BY_CODE, /* as above */
-    LABEL_BY_NAME, /* by the name alone, with `;` and controls replaced, as folded stacks need */
+    LABEL_BY_CODE,    /* as above */
+    LABEL_BY_NAME,    /* by the name alone, with `;` and controls replaced, as folded stacks need */
+    LABEL_BY_LINE,    /* as by code, and every source line of a function apart */
+    LABEL_BY_ADDRESS, /* as by code, and every instruction apart */
+};
+
+struct label_options {
+    enum label_identity identity;
+    bool keep_mangled; /* names as the linker has them */
+    bool fold_inlined; /* what was inlined is part of the function that it was inlined into */
 };
 
 struct label {
     uint32_t kind;
     uint32_t module; /* or CTP_NONE */
-    uint32_t name;   /* string of the profile; of `texts` for LABEL_TEXT */
-    uint64_t number; /* offset, gap or index of the group, by kind */
+    uint32_t name;   /* in `texts` */
+    uint64_t
+        number;     /* tells labels of one name apart; offset, gap or index of the group, by kind */
+    uint64_t place; /* LABEL_BY_LINE: file (in `texts`) << 32 | line; LABEL_BY_ADDRESS: offset */
 };
+
+/* A function whose declaration is known has this in `number`, and file and line below it. */
+#define LABEL_DECLARED (UINT64_C(1) << 63)
 
 struct labels {
     const struct profile *profile;
-    enum label_identity identity;
+    struct label_options options;
     VEC(struct label) items;
-    uint32_t *of_frame; /* by index of the frame */
-    uint32_t *modules;  /* the first module that is the same as this one */
-    uint32_t *slots;    /* open addressing; label + 1, 0 is free */
+    uint32_t *first_of_frame; /* by index of the frame, and one more: its run in of_frames */
+    VEC(uint32_t) of_frames;  /* labels, the outermost of each frame first */
+    uint32_t *function_names; /* by index of the function: in `texts` */
+    uint32_t *modules;        /* the first module that is the same as this one */
+    uint32_t *slots;          /* open addressing; label + 1, 0 is free */
     size_t slot_count;
     struct string_pool texts;
 };
 
 void labels_init(struct labels *labels, const struct profile *profile,
-                 enum label_identity identity);
+                 const struct label_options *options);
 void labels_free(struct labels *labels);
+
+/* What a frame of the profile stands for, outermost first: never nothing. */
+struct label_run {
+    const uint32_t *labels;
+    uint32_t count;
+};
+static inline struct label_run labels_of_frame(const struct labels *labels, uint32_t frame)
+{
+    uint32_t first = labels->first_of_frame[frame];
+    return (struct label_run){labels->of_frames.items + first,
+                              labels->first_of_frame[frame + 1] - first};
+}
 
 /* The label of one of the kinds that no frame has. `number` is the index of a group; `name` is what
  * it is called when names are all that counts. */
@@ -61,6 +93,12 @@ const char *label_name(const struct labels *labels, uint32_t label, char *text, 
 
 /* The file name of the module when it is not a part of the name already, else "". */
 const char *label_module(const struct labels *labels, uint32_t label);
+
+/*
+ * For code without a name, the nearest function before it in its module that the profile knows the
+ * name of, "" when there is none. For people only: it says where to look, not what it is.
+ */
+const char *label_neighbour(const struct labels *labels, uint32_t label);
 
 /* Whether it is code that has a name that people may ask for. */
 bool label_is_code(const struct labels *labels, uint32_t label);

@@ -174,6 +174,13 @@ char *sheet_label(const struct sheet *sheet, uint32_t label, size_t columns)
     char text[1024];
     char *name = text_clean(label_name(labels, label, text, sizeof text));
     char *module = text_clean(label_module(labels, label));
+    const char *neighbour = label_neighbour(labels, label);
+    if (*neighbour) {
+        char *after = text_clean(neighbour), *both = must_format("%s (after %s)", name, after);
+        free(after);
+        free(name);
+        name = both;
+    }
     size_t module_columns = *module ? text_columns(module) + 3 : 0;
     /* The module may take a third at most; the name is what people look for. */
     if (module_columns > columns / 3 && text_columns(name) + module_columns > columns) {

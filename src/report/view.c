@@ -122,7 +122,7 @@ struct growth {
 static void grow_root(struct growth *g, const struct ctp_root *root, uint32_t top)
 {
     const struct profile *p = g->view->profile;
-    const uint32_t *labels = g->view->labels.of_frame;
+    const struct labels *labels = &g->view->labels;
     const uint64_t *values = p->values[g->view->metric];
     struct tree *tree = &g->view->tree;
     uint32_t first = root->first_node, end = first + root->node_count;
@@ -131,12 +131,16 @@ static void grow_root(struct growth *g, const struct ctp_root *root, uint32_t to
         if (ahead < end) {
             uint32_t parent = profile_parent(p, ahead), frame = profile_node_frame(p, ahead);
             if (parent >= first && parent < i && frame != CTP_NONE)
-                tree_prefetch(&g->index, g->targets[parent], labels[frame]);
+                tree_prefetch(&g->index, g->targets[parent],
+                              *labels_of_frame(labels, frame).labels);
         }
         uint32_t parent = profile_parent(p, i), frame = profile_node_frame(p, i);
         uint32_t target = parent != CTP_NONE && parent >= first ? g->targets[parent] : top;
-        if (frame != CTP_NONE && parent != CTP_NONE)
-            target = tree_child(tree, &g->index, target, labels[frame]);
+        if (frame != CTP_NONE && parent != CTP_NONE) {
+            struct label_run run = labels_of_frame(labels, frame);
+            for (uint32_t k = 0; k < run.count; k++)
+                target = tree_child(tree, &g->index, target, run.labels[k]);
+        }
         g->targets[i] = target;
         if (values[i] == 0)
             continue;
@@ -160,6 +164,22 @@ static uint32_t group_node(struct growth *g, const struct ctp_root *root)
     return tree_child(&g->view->tree, &g->index, 0, label);
 }
 
+/* How many more nodes a root has when what was inlined is written out. */
+static uint64_t inlined_in(const struct view *view, uint32_t index)
+{
+    const struct profile *p = view->profile;
+    const struct ctp_root *root = profile_root(p, index);
+    uint64_t more = 0;
+    if (view->labels.of_frames.count == profile_frame_count(p))
+        return 0;
+    for (uint32_t i = 0; i < root->node_count; i++) {
+        uint32_t frame = profile_node_frame(p, root->first_node + i);
+        if (frame != CTP_NONE)
+            more += labels_of_frame(&view->labels, frame).count - 1;
+    }
+    return more;
+}
+
 static void grow(struct view *view, const bool *chosen)
 {
     const struct profile *p = view->profile;
@@ -170,7 +190,7 @@ static void grow(struct view *view, const bool *chosen)
     uint64_t room = 1;
     for (uint32_t i = 0; i < roots; i++)
         if (chosen[i])
-            room += UINT64_C(2) + profile_root(p, i)->node_count;
+            room += UINT64_C(2) + profile_root(p, i)->node_count + inlined_in(view, i);
     if (room > TREE_NONE)
         room = TREE_NONE;
     g.nothing = labels_special(&view->labels, LABEL_NOTHING, 0, NULL);
@@ -216,7 +236,7 @@ int view_open(const struct profile *profile, const struct view_options *options,
     bool *chosen = must_calloc((size_t)profile_root_count(profile) + 1, sizeof *chosen);
     int status = choose_roots(profile, options, chosen, err);
     if (status == CT_OK) {
-        labels_init(&out->labels, profile, options->identity);
+        labels_init(&out->labels, profile, &options->labels);
         grow(out, chosen);
         for (size_t i = 0; i < options->refinement_count && status == CT_OK; i++)
             status = refine(&out->tree, &out->labels, &options->refinements[i],

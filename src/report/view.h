@@ -25,7 +25,7 @@ struct view_options {
     const char *process; /* name of the program or pid; NULL: all */
     const char *phase;   /* name; NULL: all */
     enum view_grouping grouping;
-    enum label_identity identity;
+    struct label_options labels;
     const struct refinement *refinements;
     size_t refinement_count;
 };

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-enum { NODES_MAX = 60, ROOTS = 5, PATH_MAX_FRAMES = NODES_MAX + 2, KEY_ROOM = 40 };
+enum { NODES_MAX = 60, ROOTS = 5, PATH_MAX_FRAMES = 3 * NODES_MAX + 2, KEY_ROOM = 40 };
 
 static char folder[64], path[96];
 
@@ -83,15 +83,22 @@ static inline void tally_same(struct tally *got, struct tally *expected)
  * Module 2 is module 0 again, as another process would bring it. Functions 0 and 5 are the same;
  * 1 and 6 have one name at two offsets; 2 and 7 have one name in two modules. Frames 0 to 15 are
  * two places in each; then come places without a function, of which 16 and 17 are the same, and
- * two gaps.
+ * two gaps. Functions 8 to 10 are inlined: 8 is nowhere else, 9 is alpha, but nobody can know, and
+ * 10 is eps again, as its declaration shows.
  */
-enum { FUNCTIONS = 8, FRAMES = 22 };
+enum { FUNCTIONS = 11, FRAMES = 22, INLINED_MAX = 2 };
 static const char *const module_paths[] = {"/bin/prog", "/lib/libx.so", "/bin/prog"};
 static const struct {
     const char *name;
-    uint32_t module, offset;
-} functions[FUNCTIONS] = {{"alpha", 0, 16}, {"beta", 0, 32},  {"gamma", 0, 48}, {"delta;x", 1, 16},
-                          {"eps", 1, 32},   {"alpha", 2, 16}, {"beta", 0, 96},  {"gamma", 1, 64}};
+    uint32_t module, offset, line;
+} functions[FUNCTIONS] = {{"alpha", 0, 16},  {"beta", 0, 32},  {"gamma", 0, 48}, {"delta;x", 1, 16},
+                          {"eps", 1, 32, 7}, {"alpha", 2, 16}, {"beta", 0, 96},  {"gamma", 1, 64},
+                          {"inl", 0, 0},     {"alpha", 0, 0},  {"eps", 1, 0, 7}};
+
+/* What is inlined in a frame, innermost first: function + 1. */
+static const uint32_t inlined[FRAMES][INLINED_MAX] = {
+    [1] = {9}, [3] = {10, 9}, [6] = {11}, [8] = {11, 11}, [15] = {9, 11}, [18] = {9}};
+static bool folding; /* inlined functions are not shown */
 
 struct call {
     char key[KEY_ROOM]; /* tells labels apart */
@@ -100,14 +107,21 @@ struct call {
     bool code;
 };
 
+static inline struct call call_of_function(uint32_t function)
+{
+    struct call c = {.code = true, .module = module_paths[functions[function].module]};
+    snprintf(c.name, sizeof c.name, "%s", functions[function].name);
+    snprintf(c.key, sizeof c.key, "%s %s %u", c.name, c.module,
+             functions[function].line ? functions[function].line : functions[function].offset);
+    return c;
+}
+
 /* What a frame is, from the description above and nothing else. */
 static inline struct call call_of(uint32_t frame)
 {
     struct call c = {.code = true};
     if (frame < 16) {
-        c.module = module_paths[functions[frame / 2].module];
-        snprintf(c.name, sizeof c.name, "%s", functions[frame / 2].name);
-        snprintf(c.key, sizeof c.key, "%s %s %u", c.name, c.module, functions[frame / 2].offset);
+        c = call_of_function(frame / 2);
     } else if (frame < 20) {
         c.module = module_paths[frame == 17 ? 2 : frame == 16 ? 0 : frame - 18];
         uint32_t offset = frame < 18 ? 0x700 : 0x800;
@@ -169,9 +183,11 @@ static inline void write_profile(void)
     for (uint32_t i = 0; i < FUNCTIONS; i++)
         profile_add_function(
             w, &(struct ctp_function){.offset = functions[i].offset,
-                                      .size = 16,
+                                      .size = functions[i].offset ? 16 : 0,
                                       .name = profile_add_string(w, functions[i].name),
-                                      .module = functions[i].module});
+                                      .module = functions[i].module,
+                                      .file = profile_add_string(w, functions[i].line ? "e.h" : ""),
+                                      .line = functions[i].line});
     for (uint32_t i = 0; i < FRAMES; i++) {
         struct ctp_frame frame = {.module = CTP_NONE, .function = CTP_NONE};
         if (i < 16)
@@ -186,6 +202,15 @@ static inline void write_profile(void)
                                        .function = CTP_NONE};
         else
             frame.gap = i - 19;
+        for (uint32_t k = 0; k <= INLINED_MAX && inlined[i][0]; k++) {
+            bool own = k == INLINED_MAX || !inlined[i][k];
+            uint32_t line = profile_add_line(
+                w, &(struct ctp_line){.function = own ? frame.function : inlined[i][k] - 1,
+                                      .line = i + k});
+            frame.first_line = frame.line_count++ ? frame.first_line : line;
+            if (own)
+                break;
+        }
         profile_add_frame(w, &frame);
     }
     profile_add_process(w, &(struct ctp_process){.pid = 7, .parent = CTP_NONE}, 0, NULL);
@@ -217,8 +242,13 @@ static inline void list_paths(void)
         uint32_t chain[NODES_MAX], length = 0;
         for (uint32_t at = i; parents[at] != CTP_NONE; at = parents[at])
             chain[length++] = frames[at];
-        while (length)
-            p.calls[p.count++] = call_of(chain[--length]);
+        while (length) {
+            uint32_t frame = chain[--length];
+            p.calls[p.count++] = call_of(frame);
+            for (uint32_t k = INLINED_MAX; k-- > 0 && !folding;)
+                if (inlined[frame][k])
+                    p.calls[p.count++] = call_of_function(inlined[frame][k] - 1);
+        }
         if (p.count == 0)
             p.calls[p.count++] = no_context;
         if (p.value)
@@ -230,6 +260,7 @@ static inline void random_profile(uint32_t seed, struct profile *out)
 {
     struct ct_error err;
     random_state = seed;
+    folding = seed % 3 == 1;
     make_tree(seed % 2 ? 20 : 6);
     write_profile();
     list_paths();

@@ -14,6 +14,7 @@ static void open_view(const struct profile *p, struct view_options options, stru
 {
     struct ct_error err = {""};
     options.metric = "cost";
+    options.labels.fold_inlined = folding;
     int status = view_open(p, &options, out, &err);
     assert_string_equal(err.text, "");
     assert_int_equal(status, CT_OK);
@@ -411,7 +412,7 @@ static void folded_stacks_agree_with_all_paths(void **state)
         bool by_thread = seed % 2;
         random_profile(seed, &p);
         open_view(&p,
-                  (struct view_options){.identity = LABEL_BY_NAME,
+                  (struct view_options){.labels.identity = LABEL_BY_NAME,
                                         .grouping = by_thread ? GROUP_THREAD : GROUP_NOTHING},
                   &view);
         struct tally got = {0}, expected = {0};
