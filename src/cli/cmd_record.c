@@ -18,6 +18,7 @@ static const char usage[] =
     "      --delay S       begin to sample after so many seconds\n"
     "      --duration S    sample for so many seconds\n"
     "      --no-follow     leave out the processes that it starts\n"
+    "      --no-lines      do not read debug information; calltrail symbolize can do so later\n"
     "      --verify        walk every stack twice, in two ways, and compare\n"
     "\n"
     "The exit status is the program's. SIGUSR2 to calltrail writes what there is so far.\n";
@@ -39,6 +40,7 @@ int cmd_record(int argc, char **argv)
                                             {"delay", required_argument, NULL, 'd'},
                                             {"duration", required_argument, NULL, 'D'},
                                             {"no-follow", no_argument, NULL, 'n'},
+                                            {"no-lines", no_argument, NULL, 'L'},
                                             {"verify", no_argument, NULL, 'v'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
@@ -69,6 +71,9 @@ int cmd_record(int argc, char **argv)
             return usage_error("record", "'%s' needs a value", argv[optind - 1]);
         case 'n':
             record.follow = false;
+            break;
+        case 'L':
+            record.no_lines = true;
             break;
         case 'v':
             record.verify = true;

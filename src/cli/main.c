@@ -18,6 +18,7 @@ static const struct command {
     {"report", cmd_report, "show where the cost is: hot contexts, trees, functions"},
     {"kctx", cmd_kctx, "the shortest caller chains that explain what hot functions cost"},
     {"export", cmd_export, "write a profile in another tool's format"},
+    {"symbolize", cmd_symbolize, "add source lines and names from debug files that came later"},
     {"recover", cmd_recover, "make the profile of a recording that was killed"},
     {"doctor", cmd_doctor, "what this machine allows, and whether a program can be recorded"},
     {"map", cmd_map, "what is known of a program or library: functions and unwind rows"},
@@ -30,7 +31,7 @@ static void print_usage(FILE *out)
 {
     fputs("usage: calltrail COMMAND [OPTIONS] ...\n\ncommands:\n", out);
     for (int i = 0; i < COMMAND_COUNT; i++)
-        fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].about);
+        fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].about);
     fputs("\n`calltrail COMMAND --help` says more about each.\n", out);
 }
 

@@ -133,16 +133,22 @@ static const char *debug_link(const struct elf_file *file, uint32_t *checksum)
     return name;
 }
 
+char *elf_debug_file_of(const char *folder, const uint8_t *build_id, uint32_t size)
+{
+    if (size < 2 || size > BUILD_ID_MAX)
+        return NULL;
+    char hex[2 * BUILD_ID_MAX + 1];
+    for (uint32_t i = 0; i < size; i++)
+        snprintf(hex + 2 * i, 3, "%02x", build_id[i]);
+    char *path = existing(must_format("%s/.build-id/%.2s/%s.debug", folder, hex, hex + 2));
+    return path ? path : existing(must_format("%s/%.2s/%s.debug", folder, hex, hex + 2));
+}
+
 char *elf_find_debug_file(const struct elf_file *file)
 {
-    if (file->build_id_size > 1) {
-        char hex[2 * BUILD_ID_MAX + 1];
-        for (uint32_t i = 0; i < file->build_id_size; i++)
-            snprintf(hex + 2 * i, 3, "%02x", file->build_id[i]);
-        char *path = existing(must_format("/usr/lib/debug/.build-id/%.2s/%s.debug", hex, hex + 2));
-        if (path)
-            return path;
-    }
+    char *path = elf_debug_file_of("/usr/lib/debug", file->build_id, file->build_id_size);
+    if (path)
+        return path;
     uint32_t checksum;
     const char *name = debug_link(file, &checksum);
     char *real = name ? realpath(file->path, NULL) : NULL;
@@ -162,8 +168,7 @@ char *elf_find_debug_file(const struct elf_file *file)
     return found;
 }
 
-/* Does the debug file belong to the module? By build-id, or by the checksum of the link. */
-static bool belongs(const struct elf_file *debug, const struct elf_file *file)
+bool elf_debug_file_belongs(const struct elf_file *debug, const struct elf_file *file)
 {
     if (file->build_id_size && debug->build_id_size)
         return file->build_id_size == debug->build_id_size &&
@@ -181,7 +186,7 @@ static void read_debug_file(const struct elf_file *file, struct elf_symbols *out
     if (!path)
         return;
     if (elf_open_identity(path, &out->debug_file, NULL) == CT_OK) {
-        if (belongs(&out->debug_file, file) &&
+        if (elf_debug_file_belongs(&out->debug_file, file) &&
             read_tables(file, out->debug_file.elf, SHT_SYMTAB, out))
             out->sources |= SYMBOLS_DEBUG_FILE;
     }

@@ -37,6 +37,12 @@ struct elf_symbols {
 void elf_read_symbols(const struct elf_file *file, struct elf_symbols *out);
 void elf_free_symbols(struct elf_symbols *symbols);
 
+/* FOLDER/.build-id/ab/cdef….debug, or the same without .build-id, if it exists. To be freed. */
+char *elf_debug_file_of(const char *folder, const uint8_t *build_id, uint32_t size);
+
+/* Does the debug file belong to the module? By build-id, or by the checksum of the link. */
+bool elf_debug_file_belongs(const struct elf_file *debug, const struct elf_file *file);
+
 /*
  * Where the separate debug file of a module should be: the first path that exists, by build-id,
  * then by .gnu_debuglink. To be freed; NULL when there is none. Whether it really belongs to the

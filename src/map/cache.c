@@ -12,13 +12,13 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-static char *folder_name(void)
+static char *folder_name(const char *kind)
 {
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     if (xdg && xdg[0] == '/') /* a relative one is to be ignored, says the standard */
-        return must_format("%s/calltrail/maps-%d", xdg, MAP_VERSION);
+        return must_format("%s/calltrail/%s", xdg, kind);
     if (home && home[0] == '/')
-        return must_format("%s/.cache/calltrail/maps-%d", home, MAP_VERSION);
+        return must_format("%s/.cache/calltrail/%s", home, kind);
     return NULL;
 }
 
@@ -43,14 +43,25 @@ static void give_up(struct map_cache *cache, const char *reason)
     cache->folder = NULL;
 }
 
+char *cache_folder(const char *kind, struct ct_error *why)
+{
+    char *folder = folder_name(kind);
+    if (folder && check_folder(folder, why) == CT_OK)
+        return folder;
+    if (!folder)
+        ct_fail(why, "neither XDG_CACHE_HOME nor HOME names a cache folder");
+    free(folder);
+    return NULL;
+}
+
 void map_cache_open(struct map_cache *cache)
 {
-    *cache = (struct map_cache){.folder = folder_name()};
-    struct ct_error err;
+    struct ct_error why;
+    char kind[32];
+    snprintf(kind, sizeof kind, "maps-%d", MAP_VERSION);
+    *cache = (struct map_cache){.folder = cache_folder(kind, &why)};
     if (!cache->folder)
-        give_up(cache, "neither XDG_CACHE_HOME nor HOME names a cache folder");
-    else if (check_folder(cache->folder, &err) != CT_OK)
-        give_up(cache, err.text);
+        give_up(cache, why.text);
 }
 
 void map_cache_close(struct map_cache *cache)
@@ -70,9 +81,7 @@ struct identity {
 static char *entry_name(const struct map_cache *cache, const struct elf_file *file)
 {
     struct identity id = {.size = file->file.size};
-    char hex[2 * BUILD_ID_MAX + 1] = "no-build-id";
-    for (uint32_t i = 0; i < file->build_id_size; i++)
-        snprintf(hex + 2 * i, 3, "%02x", file->build_id[i]);
+    char hex[2 * CACHE_BUILD_ID_MAX + 1];
     if (!file->build_id_size) {
         const struct stat *s = &file->file.status;
         id.device = s->st_dev;
@@ -92,7 +101,8 @@ static char *entry_name(const struct map_cache *cache, const struct elf_file *fi
     struct eh_frame frames;
     if (elf_eh_frame(file, &frames))
         id.eh_frame_hash = XXH3_64bits(frames.data.d_buf, frames.data.d_size);
-    return must_format("%s/%s-%016lx.map", cache->folder, hex,
+    return must_format("%s/%s-%016lx.map", cache->folder,
+                       build_id_hex(file->build_id, file->build_id_size, hex),
                        (unsigned long)XXH3_64bits(&id, sizeof id));
 }
 
@@ -137,29 +147,63 @@ static int build_in_cache(struct map_cache *cache, struct elf_file *file, const 
     return build_in_memory(file, out, err);
 }
 
-/* Entries that nobody has opened for long, and temporary files of writers that were killed. */
-static void remove_old_entries(const struct map_cache *cache)
+struct entry {
+    char *name;
+    uint64_t bytes;
+    time_t used;
+};
+
+static int oldest_first(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    return (x->used > y->used) - (x->used < y->used);
+}
+
+void cache_tidy(const char *folder_path, const char *suffix, uint64_t most_bytes)
 {
     enum { DAY_S = 86400, ENTRY_DAYS = 60 };
-    DIR *folder = opendir(cache->folder);
+    DIR *folder = opendir(folder_path);
     time_t now = time(NULL);
+    uint64_t sum = 0;
+    VEC(struct entry) entries = {0};
     for (struct dirent *e; folder && (e = readdir(folder));) {
         struct stat status;
-        const char *suffix = strstr(e->d_name, ".map");
-        if (!suffix || fstatat(dirfd(folder), e->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        const char *found = strstr(e->d_name, suffix);
+        if (!found || fstatat(dirfd(folder), e->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
             continue;
-        if (now - status.st_mtime > (suffix[4] ? 1 : ENTRY_DAYS) * DAY_S)
+        bool temporary = found[strlen(suffix)] != '\0';
+        if (now - status.st_mtime > (temporary ? 1 : ENTRY_DAYS) * DAY_S) {
             unlinkat(dirfd(folder), e->d_name, 0);
+        } else if (!temporary) {
+            vec_push(&entries, (struct entry){must_strdup(e->d_name), (uint64_t)status.st_size,
+                                              status.st_mtime});
+            sum += (uint64_t)status.st_size;
+        }
     }
+    if (entries.count)
+        qsort(entries.items, entries.count, sizeof *entries.items, oldest_first);
+    for (size_t i = 0; i < entries.count; i++) {
+        if (sum > most_bytes && unlinkat(dirfd(folder), entries.items[i].name, 0) == 0)
+            sum -= entries.items[i].bytes;
+        free(entries.items[i].name);
+    }
+    vec_free(&entries);
     if (folder)
         closedir(folder);
 }
 
-/* The time of the last use, to the day: what remove_old_entries goes by. */
-static void mark_as_used(const char *entry, const struct map *map)
+void cache_mark_used(const char *entry, const struct stat *status)
 {
-    if (time(NULL) - map->file.status.st_mtime > 86400)
+    if (time(NULL) - status->st_mtime > 86400)
         utimensat(AT_FDCWD, entry, NULL, 0);
+}
+
+const char *build_id_hex(const uint8_t *id, uint32_t size, char text[2 * CACHE_BUILD_ID_MAX + 1])
+{
+    strcpy(text, "no-build-id");
+    for (uint32_t i = 0; i < size && i < CACHE_BUILD_ID_MAX; i++)
+        snprintf(text + 2 * i, 3, "%02x", id[i]);
+    return text;
 }
 
 static bool is_of(const struct map *map, const struct elf_file *file)
@@ -192,7 +236,7 @@ int map_for_file(struct map_cache *cache, const char *elf_path, struct map *out,
         entry = entry_name(cache, &file);
         if (map_open(entry, true, out, NULL) == CT_OK) {
             if (is_of(out, &file)) {
-                mark_as_used(entry, out);
+                cache_mark_used(entry, &out->file.status);
                 out->entry_path = entry;
                 elf_close(&file);
                 if (was_cached)
@@ -212,7 +256,7 @@ int map_for_file(struct map_cache *cache, const char *elf_path, struct map *out,
     }
     if (status == CT_OK && cache->folder) {
         out->entry_path = entry;
-        remove_old_entries(cache);
+        cache_tidy(cache->folder, ".map", UINT64_MAX);
         return CT_OK;
     }
     free(entry);

@@ -11,10 +11,28 @@
 
 #include "map/map.h"
 
+enum { CACHE_BUILD_ID_MAX = 32 };
+
 struct map_cache {
     char *folder;            /* NULL: there is no usable one */
     struct ct_error warning; /* empty, or one line to show to the user once */
 };
+
+/*
+ * The folder of one kind of entries, such as "maps-2", made if need be; to be freed. NULL, with the
+ * reason, when there is none that is private to this user.
+ */
+char *cache_folder(const char *kind, struct ct_error *why);
+
+/* Removes entries (files whose name ends so) that nobody has used for long, then the oldest while
+ * all together are larger than `most_bytes`, and temporary files of writers that were killed. */
+void cache_tidy(const char *folder, const char *suffix, uint64_t most_bytes);
+
+/* Sets the time of the last use, to the day: what cache_tidy goes by. */
+void cache_mark_used(const char *entry, const struct stat *status);
+
+/* "HEX" or "no-build-id". */
+const char *build_id_hex(const uint8_t *id, uint32_t size, char text[2 * CACHE_BUILD_ID_MAX + 1]);
 
 void map_cache_open(struct map_cache *cache);
 void map_cache_close(struct map_cache *cache);

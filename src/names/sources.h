@@ -30,4 +30,7 @@ void sources_free(struct sources *sources);
 /* The place with this offset, or NULL. */
 const struct source_place *sources_find(const struct sources *sources, uint64_t offset);
 
+/* Adds all of `more`, whose places are none of those that are there. */
+void sources_join(struct sources *sources, const struct sources *more);
+
 #endif

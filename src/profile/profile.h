@@ -259,6 +259,19 @@ uint32_t profile_add_metric(struct profile_writer *writer, const struct ctp_metr
 uint32_t profile_add_process(struct profile_writer *writer, const struct ctp_process *process,
                              uint32_t argument_count, const char *const *arguments);
 
+/*
+ * What was added so far, for whoever completes records before the commit (names come last). Adding
+ * a record of a kind moves those that are there: ask again.
+ */
+struct ctp_module *profile_added_modules(struct profile_writer *writer, uint32_t *count);
+struct ctp_function *profile_added_functions(struct profile_writer *writer, uint32_t *count);
+struct ctp_frame *profile_added_frames(struct profile_writer *writer, uint32_t *count);
+const char *profile_added_string(const struct profile_writer *writer, uint32_t offset);
+
+/* Adds all that an open profile holds to a writer that holds nothing yet, nodes and values too. The
+ * profile's tables must be valid; its nodes are checked as all nodes are. */
+void profile_copy(const struct profile *from, struct profile_writer *writer);
+
 /* Facts come in any order; the writer sorts them. A key twice for the same thing is an error. */
 void profile_fact_u64(struct profile_writer *writer, enum ctp_scope scope, uint32_t index,
                       const char *key, uint64_t value);

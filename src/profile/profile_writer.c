@@ -305,6 +305,29 @@ uint32_t profile_add_process(struct profile_writer *w, const struct ctp_process 
     ADD_RECORD(w, processes, record);
 }
 
+struct ctp_module *profile_added_modules(struct profile_writer *w, uint32_t *count)
+{
+    *count = (uint32_t)w->modules.count;
+    return w->modules.items;
+}
+
+struct ctp_function *profile_added_functions(struct profile_writer *w, uint32_t *count)
+{
+    *count = (uint32_t)w->functions.count;
+    return w->functions.items;
+}
+
+struct ctp_frame *profile_added_frames(struct profile_writer *w, uint32_t *count)
+{
+    *count = (uint32_t)w->frames.count;
+    return w->frames.items;
+}
+
+const char *profile_added_string(const struct profile_writer *w, uint32_t offset)
+{
+    return strings_get(&w->strings, offset);
+}
+
 static void add_fact(struct profile_writer *w, enum ctp_scope scope, uint32_t index,
                      const char *key, enum ctp_fact_type type, uint64_t value)
 {

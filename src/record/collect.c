@@ -6,12 +6,17 @@
 #include "record/collect.h"
 
 #include "base/strings.h"
+#include "elf/elf_file.h"
+#include "names/fill.h"
 #include "profile/profile.h"
 #include "record/jit.h"
 #include "runtime/walk.h"
 
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 struct module {
     uint32_t id;           /* in its arena */
@@ -49,7 +54,9 @@ struct collector {
     VEC(uint32_t) node_counts;     /* of each thread: a program that still runs adds more */
     size_t next_count, last_count; /* of those, the ones that are left of the process at hand */
     uint32_t metric;
-    struct jit_map jit; /* of the process at hand */
+    struct jit_map jit;     /* of the process at hand */
+    const struct map *vdso; /* or NULL */
+    bool vdso_tried;
 };
 
 /* A view of one arena, bounded by what is allocated of it. */
@@ -62,6 +69,30 @@ static const void *at(const struct arena_view *v, uint32_t place, uint64_t bytes
 {
     uint64_t offset = (uint64_t)place * 8;
     return place && offset <= v->size && bytes <= v->size - offset ? v->bytes + offset : NULL;
+}
+
+static const struct map *map_file(struct collector *c, const char *path)
+{
+    const struct open_map *opened = open_maps_find(&c->recording->server->maps, path);
+    return opened ? &opened->map : NULL;
+}
+
+/* The vdso of the kernel that runs is the recorded one, if it is of the same size; it has no file,
+ * so its image is copied into one. */
+static const struct map *map_vdso(struct collector *c, uint64_t size)
+{
+    const char *image = (const char *)getauxval(AT_SYSINFO_EHDR);
+    int fd = image && !c->vdso_tried ? memfd_create("vdso", MFD_CLOEXEC) : -1;
+    if (fd >= 0) {
+        char path[32];
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        if (write(fd, image, size) == (ssize_t)size)
+            c->vdso = map_file(c, path);
+        close(fd);
+    }
+    c->vdso_tried = true;
+    uint64_t pages = c->vdso ? (c->vdso->header->span + PAGE_BYTES - 1) / PAGE_BYTES : 0;
+    return pages * PAGE_BYTES == size ? c->vdso : NULL;
 }
 
 static void open_modules(struct collector *c, const struct arena_view *v, const char *program)
@@ -78,9 +109,7 @@ static void open_modules(struct collector *c, const struct arena_view *v, const 
         struct module m = {.id = r->id};
         if (strcmp(path, "/proc/self/exe") == 0)
             snprintf(path, sizeof path, "%s", program);
-        const struct open_map *opened =
-            r->kind == MODULE_FILE ? open_maps_find(&c->recording->server->maps, path) : NULL;
-        m.map = opened ? &opened->map : NULL;
+        m.map = r->kind == MODULE_VDSO ? map_vdso(c, r->end - r->start) : map_file(c, path);
         struct ctp_module out = {.path = profile_add_string(c->writer, path),
                                  .kind = r->kind == MODULE_VDSO ? CTP_MODULE_VDSO : CTP_MODULE_FILE,
                                  .base = m.map ? m.map->header->base : 0,
@@ -136,13 +165,9 @@ static void free_table(struct key_table *t)
 }
 
 /* The profile's function for one of the map's; each is added once. */
-static uint32_t function_for(struct collector *c, const struct module *m, uint64_t offset)
+static uint32_t add_function(struct collector *c, const struct module *m,
+                             const struct map_function *f)
 {
-    const struct map_function *f = m->map ? map_find_function(m->map, offset) : NULL;
-    if (f && (f->flags & FUNCTION_FRAGMENT) && f->parent < m->map->function_count)
-        f = &m->map->functions[f->parent];
-    if (!f || !f->name)
-        return CTP_NONE;
     struct key_slot *slot = slot_for(&c->functions, (uint64_t)m->index << 32 | f->start);
     if (!slot->index_plus_one) {
         struct ctp_function out = {.offset = f->start,
@@ -153,6 +178,23 @@ static uint32_t function_for(struct collector *c, const struct module *m, uint64
         slot->index_plus_one = profile_add_function(c->writer, &out) + 1;
     }
     return slot->index_plus_one - 1;
+}
+
+/* A function without a name is known by its bounds. The nearest one before it that has a name comes
+ * along, so that people see what it is next to. */
+static uint32_t function_for(struct collector *c, const struct module *m, uint64_t offset)
+{
+    const struct map_function *f = m->map ? map_find_function(m->map, offset) : NULL;
+    if (f && (f->flags & FUNCTION_FRAGMENT) && f->parent < m->map->function_count)
+        f = &m->map->functions[f->parent];
+    if (!f)
+        return CTP_NONE;
+    const struct map_function *named = f;
+    while (named > m->map->functions && !named->name)
+        named--;
+    if (named != f && named->name && named->size)
+        add_function(c, m, named);
+    return add_function(c, m, f);
 }
 
 /* Code without a module: named by what the program wrote about it, or by nothing. */
@@ -534,5 +576,9 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     vec_free(&c.modules);
     vec_free(&c.node_counts);
     vec_free(&last_counts);
+    if (!recording->options->no_lines) {
+        struct fill_result result;
+        names_fill(c.writer, &(struct debug_folders){0}, &result, NULL);
+    }
     return profile_writer_commit(c.writer, err);
 }

@@ -1,0 +1,93 @@
+/* calltrail symbolize: source lines and names for a profile from debug files that come later. */
+#include "cli/commands.h"
+
+#include "base/vec.h"
+#include "names/fill.h"
+
+#include <getopt.h>
+#include <stdio.h>
+
+static const char usage[] =
+    "usage: calltrail symbolize [FILE] [--debug-dir DIR]... [-o OUT]\n"
+    "\n"
+    "Looks up functions, source lines and inlined functions of a profile that was recorded "
+    "without\n"
+    "debug information at hand. FILE is calltrail.ctp when it is not given, and is replaced "
+    "unless\n"
+    "OUT is.\n"
+    "\n"
+    "  --debug-dir DIR  a folder with debug files: DIR/.build-id/ab/cdef.debug as in "
+    "/usr/lib/debug,\n"
+    "                   or files with the names of the modules, with or without .debug. A file of\n"
+    "                   another build is refused\n"
+    "  -o, --output OUT the file to write\n"
+    "  --help           this text\n";
+
+static int symbolize(const char *from, const char *to, const struct debug_folders *folders,
+                     struct fill_result *result, struct ct_error *err)
+{
+    struct profile profile;
+    struct profile_writer *writer;
+    CT_TRY(profile_open(from, &profile, err));
+    int status = profile_validate(&profile, err);
+    if (status == CT_OK)
+        status = profile_writer_open(to, &writer, err);
+    if (status == CT_OK) {
+        profile_copy(&profile, writer);
+        status = names_fill(writer, folders, result, err);
+        if (status == CT_OK)
+            status = profile_writer_commit(writer, err);
+        else
+            profile_writer_abandon(writer);
+    }
+    profile_close(&profile);
+    return status;
+}
+
+int cmd_symbolize(int argc, char **argv)
+{
+    static const struct option options[] = {{"debug-dir", required_argument, NULL, 'd'},
+                                            {"output", required_argument, NULL, 'o'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    const char *path = "calltrail.ctp", *output = NULL;
+    VEC(const char *) folders = {0};
+    int status = 0;
+    opterr = 0;
+    for (int option; !status && (option = getopt_long(argc, argv, ":o:h", options, NULL)) != -1;) {
+        switch (option) {
+        case 'd':
+            vec_push(&folders, optarg);
+            break;
+        case 'o':
+            output = optarg;
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            vec_free(&folders);
+            return finish_output();
+        case ':':
+            status = usage_error("symbolize", "%s needs a value", argv[optind - 1]);
+            break;
+        default:
+            status = option_error("symbolize", argv);
+            break;
+        }
+    }
+    if (!status && optind < argc)
+        path = argv[optind++];
+    if (!status && optind < argc)
+        status =
+            usage_error("symbolize", "one file at a time, please: %s is too many", argv[optind]);
+    struct ct_error err;
+    struct fill_result result;
+    struct debug_folders where = {folders.items, folders.count};
+    if (!status && symbolize(path, output ? output : path, &where, &result, &err) != CT_OK)
+        status = report_error(&err);
+    else if (!status)
+        printf("%u of %u places without a source line have one now; %u of %u modules have no debug "
+               "information\n",
+               result.located, result.places, result.without, result.modules);
+    vec_free(&folders);
+    return status ? status : finish_output();
+}
