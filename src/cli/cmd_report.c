@@ -21,6 +21,9 @@ static const char usage[] =
     "                     threads, processes or phases\n"
     "  --callers FN       who calls the function, and who calls those\n"
     "  --callees FN       what the function calls, in all contexts together\n"
+    "  --lines FN         the function's source with the cost of every line\n"
+    "  --asm              with --lines: its instructions\n"
+    "  --source-dir DIR   with --lines: where sources are, if not where they were compiled\n"
     "\n"
     "what is looked at:\n"
     "  --metric NAME      default: the first of the profile\n"
@@ -62,6 +65,7 @@ struct options {
     struct view_options view;
     struct report_options report;
     VEC(struct refinement) refinements;
+    VEC(const char *) source_folders;
     enum color_choice color;
     bool kind_given, limit_given, min_share_given, no_pager;
 };
@@ -70,6 +74,9 @@ enum {
     OPTION_VIEW = 256,
     OPTION_CALLERS,
     OPTION_CALLEES,
+    OPTION_LINES,
+    OPTION_ASM,
+    OPTION_SOURCE_DIR,
     OPTION_METRIC,
     OPTION_THREAD,
     OPTION_PROCESS,
@@ -95,6 +102,9 @@ static const struct option long_options[] = {
     {"view", required_argument, NULL, OPTION_VIEW},
     {"callers", required_argument, NULL, OPTION_CALLERS},
     {"callees", required_argument, NULL, OPTION_CALLEES},
+    {"lines", required_argument, NULL, OPTION_LINES},
+    {"asm", no_argument, NULL, OPTION_ASM},
+    {"source-dir", required_argument, NULL, OPTION_SOURCE_DIR},
     {"metric", required_argument, NULL, OPTION_METRIC},
     {"thread", required_argument, NULL, OPTION_THREAD},
     {"process", required_argument, NULL, OPTION_PROCESS},
@@ -164,7 +174,7 @@ static int parse_view(struct options *o, const char *name)
     for (enum report_kind kind = 0; kind < REPORT_KINDS; kind++) {
         if (strcmp(name, report_name(kind)) != 0)
             continue;
-        if (kind == REPORT_CALLERS || kind == REPORT_CALLEES)
+        if (kind == REPORT_CALLERS || kind == REPORT_CALLEES || kind == REPORT_LINES)
             return usage_error("report", "of which function? Say --%s FN", name);
         return choose_kind(o, kind, NULL);
     }
@@ -184,6 +194,14 @@ static int take_option(struct options *o, int option)
         return choose_kind(o, REPORT_CALLERS, optarg);
     case OPTION_CALLEES:
         return choose_kind(o, REPORT_CALLEES, optarg);
+    case OPTION_LINES:
+        return choose_kind(o, REPORT_LINES, optarg);
+    case OPTION_ASM:
+        o->report.assembly = true;
+        return 0;
+    case OPTION_SOURCE_DIR:
+        vec_push(&o->source_folders, optarg);
+        return 0;
     case OPTION_METRIC:
         o->view.metric = optarg;
         return 0;
@@ -267,6 +285,13 @@ static int settle(struct options *o)
         return usage_error("report", "--sort is for the flat view and for trees");
     if (o->report.sort == SORT_SELF && tree)
         return usage_error("report", "--sort: trees are sorted by total or name");
+    if (kind != REPORT_LINES && (o->report.assembly || o->source_folders.count))
+        return usage_error("report", "--asm and --source-dir go with --lines FN");
+    for (size_t i = 0; i < o->refinements.count && kind == REPORT_LINES; i++)
+        if (o->refinements.items[i].kind == REFINE_FOLD_RECURSION)
+            return usage_error("report",
+                               "--fold-recursion is not for --lines: a line of a function "
+                               "is counted once anyway");
     if (!o->limit_given)
         o->report.limit = !text                 ? MACHINE_ROWS
                           : tree                ? TREE_ROWS
@@ -277,7 +302,8 @@ static int settle(struct options *o)
     o->report.k = REPORT_K;
     if (!o->min_share_given && text && tree)
         o->report.min_share = TREE_MIN_SHARE;
-    o->view.grouping = report_grouping(kind);
+    o->report.sources = (struct source_folders){o->source_folders.items, o->source_folders.count};
+    report_prepare(&o->report, &o->view);
     o->view.refinements = o->refinements.items;
     o->view.refinement_count = o->refinements.count;
     return 0;
@@ -304,6 +330,12 @@ static int print_report(const struct options *o, struct ct_error *err)
     return status;
 }
 
+static void free_options(struct options *o)
+{
+    vec_free(&o->refinements);
+    vec_free(&o->source_folders);
+}
+
 int cmd_report(int argc, char **argv)
 {
     struct options options = {.path = "calltrail.ctp"};
@@ -313,7 +345,7 @@ int cmd_report(int argc, char **argv)
     while (status == 0 && (option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
         if (option == OPTION_HELP || option == 'h') {
             fputs(usage, stdout);
-            vec_free(&options.refinements);
+            free_options(&options);
             return finish_output();
         }
         status = option == '?'   ? option_error("report", argv)
@@ -329,6 +361,6 @@ int cmd_report(int argc, char **argv)
     struct ct_error err;
     if (status == 0)
         status = print_report(&options, &err) == CT_OK ? finish_output() : report_error(&err);
-    vec_free(&options.refinements);
+    free_options(&options);
     return status;
 }

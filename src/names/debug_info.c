@@ -149,8 +149,7 @@ static void find_shared_part(struct debug_info *info, const struct debug_folders
     }
 }
 
-int debug_info_open(const char *path, const struct debug_folders *folders, struct debug_info *out,
-                    struct ct_error *err)
+int debug_info_open(const char *path, struct debug_info *out, struct ct_error *err)
 {
     *out = (struct debug_info){.fd = open(path, O_RDONLY | O_CLOEXEC)};
     if (out->fd < 0)
@@ -160,10 +159,15 @@ int debug_info_open(const char *path, const struct debug_folders *folders, struc
         close(out->fd);
         return ct_fail(err, "%s: cannot be read: %s", path, elf_errmsg(-1));
     }
-    out->dwarf = dwarf_begin_elf(out->elf, DWARF_C_READ, NULL);
-    if (out->dwarf)
-        find_shared_part(out, folders);
     return CT_OK;
+}
+
+Dwarf *debug_info_dwarf(struct debug_info *info, const struct debug_folders *folders)
+{
+    info->dwarf = dwarf_begin_elf(info->elf, DWARF_C_READ, NULL);
+    if (info->dwarf)
+        find_shared_part(info, folders);
+    return info->dwarf;
 }
 
 void debug_info_close(struct debug_info *info)

@@ -35,17 +35,20 @@ struct debug_folders {
 int debug_info_find(const struct debug_module *module, const struct debug_folders *folders,
                     char **path, struct ct_error *err);
 
-/* An opened file. `dwarf` is NULL when it has symbols only. */
+/* An opened file. */
 struct debug_info {
     int fd;
     Elf *elf;
-    Dwarf *dwarf;
+    Dwarf *dwarf;  /* NULL before debug_info_dwarf */
     Dwarf *shared; /* what several files share, if it had to be looked for */
     int shared_fd;
 };
 
-int debug_info_open(const char *path, const struct debug_folders *folders, struct debug_info *out,
-                    struct ct_error *err);
+int debug_info_open(const char *path, struct debug_info *out, struct ct_error *err);
+
+/* Its debug information, decompressed where need be; NULL when it has symbols only. */
+Dwarf *debug_info_dwarf(struct debug_info *info, const struct debug_folders *folders);
+
 void debug_info_close(struct debug_info *info);
 
 #endif

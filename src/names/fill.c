@@ -146,11 +146,10 @@ static void look_up(struct filling *f, struct job *job, const char *path)
         if (!sources_find(&job->sources, job->offsets.items[i]))
             vec_push(&missing, job->offsets.items[i]);
     progress_add(&f->progress, job->offsets.count - missing.count);
-    if ((missing.count || job->needs_symbols) &&
-        debug_info_open(path, f->folders, &info, NULL) == CT_OK) {
+    if ((missing.count || job->needs_symbols) && debug_info_open(path, &info, NULL) == CT_OK) {
         if (job->needs_symbols)
             symbol_names_read(&job->symbols, info.elf, job->base);
-        if (missing.count && info.dwarf) {
+        if (missing.count && debug_info_dwarf(&info, f->folders)) {
             struct lookup_progress progress = {note_done, &f->progress};
             struct sources fresh;
             sources_init(&fresh);

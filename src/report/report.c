@@ -9,13 +9,13 @@
 const char *report_name(enum report_kind kind)
 {
     static const char *const names[REPORT_KINDS] = {
-        "summary", "contexts", "topdown",   "bottomup", "flat", "callers",
-        "callees", "threads",  "processes", "phases",   "kctx",
+        "summary", "contexts", "topdown", "bottomup",  "flat",   "callers",
+        "callees", "lines",    "threads", "processes", "phases", "kctx",
     };
     return names[kind];
 }
 
-enum view_grouping report_grouping(enum report_kind kind)
+static enum view_grouping grouping_of(enum report_kind kind)
 {
     switch (kind) {
     case REPORT_THREADS:
@@ -27,6 +27,16 @@ enum view_grouping report_grouping(enum report_kind kind)
     default:
         return GROUP_NOTHING;
     }
+}
+
+void report_prepare(const struct report_options *options, struct view_options *view)
+{
+    view->grouping = grouping_of(options->kind);
+    if (options->kind != REPORT_LINES)
+        return;
+    view->labels.identity = options->assembly ? LABEL_BY_ADDRESS : LABEL_BY_LINE;
+    /* Instructions belong to the function that they are in, whatever was inlined there. */
+    view->labels.fold_inlined |= options->assembly;
 }
 
 uint64_t report_min_total(const struct view *view, const struct report_options *options)
@@ -88,12 +98,26 @@ static int find_function(const struct view *view, const char *name, bool **out,
     return nearest_fail(&nearest, "function", err);
 }
 
+void report_note_function(struct sheet *sheet, const char *name, uint64_t self, uint64_t total)
+{
+    char own[AMOUNT_ROOM], all[AMOUNT_ROOM];
+    uint64_t whole = sheet->view->total;
+    sheet_note(sheet, "%s: self %.1f%%, %s; total %.1f%%, %s", name, share_percent(self, whole),
+               amount_text(&sheet->scale, self, own), share_percent(total, whole),
+               amount_text(&sheet->scale, total, all));
+}
+
 int report_print(const struct view *view, const struct report_options *options,
                  struct terminal *terminal, struct ct_error *err)
 {
     bool *wanted = NULL;
+    struct asm_listing listing;
     if (options->function)
         CT_TRY(find_function(view, options->function, &wanted, err));
+    if (options->assembly && report_asm_open(view, options, wanted, &listing, err) != CT_OK) {
+        free(wanted);
+        return CT_ERROR;
+    }
     struct sheet sheet = sheet_open(view, options->format, terminal);
     sheet.path_frames_max = options->depth_max;
     print_heading(&sheet);
@@ -113,6 +137,12 @@ int report_print(const struct view *view, const struct report_options *options,
         break;
     case REPORT_KCTX:
         report_kctx(&sheet, options, wanted);
+        break;
+    case REPORT_LINES:
+        if (options->assembly)
+            report_asm(&sheet, options, wanted, &listing);
+        else
+            report_lines(&sheet, options, wanted);
         break;
     case REPORT_THREADS:
     case REPORT_PROCESSES:

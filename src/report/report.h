@@ -6,6 +6,7 @@
 
 #include "report/outline.h"
 #include "report/sheet.h"
+#include "report/source_text.h"
 
 enum report_kind {
     REPORT_SUMMARY,
@@ -15,6 +16,7 @@ enum report_kind {
     REPORT_FLAT,
     REPORT_CALLERS,
     REPORT_CALLEES,
+    REPORT_LINES,
     REPORT_THREADS,
     REPORT_PROCESSES,
     REPORT_PHASES,
@@ -26,7 +28,9 @@ enum report_sort { SORT_DEFAULT, SORT_SELF, SORT_TOTAL, SORT_NAME };
 
 struct report_options {
     enum report_kind kind;
-    const char *function; /* of callers and callees; of kctx, or NULL for all */
+    const char *function; /* of callers, callees and lines; of kctx, or NULL for all */
+    bool assembly;        /* instructions instead of lines */
+    struct source_folders sources;
     enum sheet_format format;
     enum report_sort sort;
     double min_share;   /* in %; rows with less are left out */
@@ -44,10 +48,11 @@ enum { REPORT_EXPLAIN_PERCENT = 80, REPORT_K = 10 };
 /* "contexts" and so on. */
 const char *report_name(enum report_kind kind);
 
-/* What the view must be grouped by. */
-enum view_grouping report_grouping(enum report_kind kind);
-
-/* Prints it, to the terminal's stream. Only a function that is not there is an error. */
+/* Settles what the view must have: its grouping, and labels that tell lines or instructions apart.
+ */
+void report_prepare(const struct report_options *options, struct view_options *view);
+/* Prints it, to the terminal's stream. Only a function that is not there is an error, or one whose
+ * instructions are not. */
 int report_print(const struct view *view, const struct report_options *options,
                  struct terminal *terminal, struct ct_error *err);
 
@@ -65,6 +70,24 @@ void report_tree(struct sheet *sheet, const struct report_options *options, cons
 
 /* `wanted` are the labels of the functions to explain; NULL: the hottest. */
 void report_kctx(struct sheet *sheet, const struct report_options *options, const bool *wanted);
+
+/* The lines of a function; `wanted` are its labels. */
+void report_lines(struct sheet *sheet, const struct report_options *options, const bool *wanted);
+
+/* Its instructions: opened before anything is printed, since they may not be there. Printing frees
+ * them. */
+struct asm_listing {
+    struct instructions *code;
+    uint64_t offset, size;
+    uint32_t module;
+};
+int report_asm_open(const struct view *view, const struct report_options *options,
+                    const bool *wanted, struct asm_listing *out, struct ct_error *err);
+void report_asm(struct sheet *sheet, const struct report_options *options, const bool *wanted,
+                struct asm_listing *listing);
+
+/* One line about a function as a whole. */
+void report_note_function(struct sheet *sheet, const char *name, uint64_t self, uint64_t total);
 
 /* The least value that is shown, by the least share. */
 uint64_t report_min_total(const struct view *view, const struct report_options *options);

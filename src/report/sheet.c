@@ -88,11 +88,16 @@ static size_t column_width(const struct sheet *sheet, const struct column *colum
     }
 }
 
+static bool for_machines(const struct column *column)
+{
+    return column->kind == COLUMN_HIDDEN || column->kind == COLUMN_MACHINE_TEXT;
+}
+
 /* Whether nothing that people see follows in the row. */
 static bool is_last(const struct sheet *sheet, size_t column)
 {
     for (size_t i = column + 1; i < sheet->column_count; i++)
-        if (sheet->columns[i].kind != COLUMN_HIDDEN)
+        if (!for_machines(&sheet->columns[i]))
             return false;
     return true;
 }
@@ -105,9 +110,10 @@ static void print_titles(struct sheet *sheet)
     for (size_t i = 0; i < sheet->column_count; i++) {
         const struct column *column = &sheet->columns[i];
         int columns = (int)sheet->widths[i];
-        if (column->kind == COLUMN_HIDDEN || column->kind == COLUMN_PATH)
+        if (for_machines(column) || column->kind == COLUMN_PATH)
             continue;
-        if (column->kind == COLUMN_LABEL || (column->kind == COLUMN_TEXT && is_last(sheet, i)))
+        if (column->kind == COLUMN_LABEL || column->kind == COLUMN_CODE ||
+            (column->kind == COLUMN_TEXT && is_last(sheet, i)))
             columns = 0;
         fprintf(out, "%s%*s", space, column->kind == COLUMN_TEXT ? -columns : columns,
                 column->title);
@@ -177,9 +183,10 @@ char *sheet_label(const struct sheet *sheet, uint32_t label, size_t columns)
     const char *neighbour = label_neighbour(labels, label);
     if (*neighbour) {
         char *after = text_clean(neighbour), *both = must_format("%s (after %s)", name, after);
+        bool fits = text_columns(both) <= columns;
         free(after);
-        free(name);
-        name = both;
+        free(fits ? name : both);
+        name = fits ? both : name;
     }
     size_t module_columns = *module ? text_columns(module) + 3 : 0;
     /* The module may take a third at most; the name is what people look for. */
@@ -316,7 +323,18 @@ static void print_text_row(struct sheet *sheet, const struct cell *cells)
         double share;
         switch (sheet->columns[i].kind) {
         case COLUMN_HIDDEN:
+        case COLUMN_MACHINE_TEXT:
             continue;
+        case COLUMN_CODE: {
+            char *clean = text_clean(cell->text);
+            size_t left = sheet->terminal->columns > used + strlen(space) + LABEL_LEAST_COLUMNS
+                              ? sheet->terminal->columns - used - strlen(space)
+                              : LABEL_LEAST_COLUMNS;
+            text_cut(clean, left);
+            fprintf(out, "%s%s", *clean ? space : "", clean);
+            free(clean);
+            continue;
+        }
         case COLUMN_PATH:
             fputs("\n", out);
             print_path(sheet, cell, used + 2);
@@ -392,6 +410,8 @@ static void write_json_row(struct sheet *sheet, const struct cell *cells)
             json_double(j, column->key, share_percent(cells[i].number, sheet->view->total));
             break;
         case COLUMN_TEXT:
+        case COLUMN_CODE:
+        case COLUMN_MACHINE_TEXT:
             json_string(j, column->key, cells[i].text);
             break;
         case COLUMN_LABEL:
@@ -456,6 +476,8 @@ static void write_csv_row(struct sheet *sheet, const struct cell *cells)
             fprintf(out, "%.6g", share_percent(cells[i].number, sheet->view->total));
             break;
         case COLUMN_TEXT:
+        case COLUMN_CODE:
+        case COLUMN_MACHINE_TEXT:
             write_csv_text(out, cells[i].text);
             break;
         case COLUMN_LABEL:

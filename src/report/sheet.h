@@ -18,9 +18,11 @@ enum column_kind {
     COLUMN_COUNT,
     COLUMN_ID, /* a number that names something */
     COLUMN_TEXT,
-    COLUMN_LABEL,  /* "function [module]"; two columns for machines */
-    COLUMN_PATH,   /* labels, outermost first; below the row for people */
-    COLUMN_HIDDEN, /* a number for machines only */
+    COLUMN_LABEL,        /* "function [module]"; two columns for machines */
+    COLUMN_PATH,         /* labels, outermost first; below the row for people */
+    COLUMN_CODE,         /* text that is cut at the end, spaces and all */
+    COLUMN_HIDDEN,       /* a number for machines only */
+    COLUMN_MACHINE_TEXT, /* a text for machines only */
 };
 
 struct column {

@@ -124,3 +124,13 @@ void name_shorten(char *clean, size_t columns)
     if (text_columns(clean) > columns)
         cut_middle(clean, columns);
 }
+
+void text_cut(char *clean, size_t columns)
+{
+    char *c = clean;
+    for (size_t used = 0; *c && used < columns; used++)
+        do
+            c++;
+        while (((unsigned char)*c & 0xc0) == 0x80);
+    *c = '\0';
+}

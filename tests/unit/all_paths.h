@@ -105,6 +105,7 @@ struct call {
     char name[24];      /* as shown */
     const char *module; /* path, or NULL for what is no code */
     bool code;
+    uint32_t line; /* where in the function; 0: not known */
 };
 
 static inline struct call call_of_function(uint32_t function)
@@ -244,10 +245,15 @@ static inline void list_paths(void)
             chain[length++] = frames[at];
         while (length) {
             uint32_t frame = chain[--length];
-            p.calls[p.count++] = call_of(frame);
-            for (uint32_t k = INLINED_MAX; k-- > 0 && !folding;)
-                if (inlined[frame][k])
-                    p.calls[p.count++] = call_of_function(inlined[frame][k] - 1);
+            uint32_t k = 0;
+            while (k < INLINED_MAX && inlined[frame][k])
+                k++;
+            p.calls[p.count] = call_of(frame);
+            p.calls[p.count++].line = k ? frame + k : 0;
+            while (k-- > 0 && !folding) {
+                p.calls[p.count] = call_of_function(inlined[frame][k] - 1);
+                p.calls[p.count++].line = frame + k;
+            }
         }
         if (p.count == 0)
             p.calls[p.count++] = no_context;

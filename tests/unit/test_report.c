@@ -348,8 +348,9 @@ static void printed_self_values_sum_to_the_total(void **state)
         random_profile(seed, &p);
         for (size_t i = 0; i < sizeof prints / sizeof *prints; i++) {
             struct view view;
-            open_view(&p, (struct view_options){.grouping = report_grouping(prints[i].kind)},
-                      &view);
+            struct view_options options = {0};
+            report_prepare(&(struct report_options){.kind = prints[i].kind}, &options);
+            open_view(&p, options, &view);
             char *text = print_csv(&view, prints[i].kind), *rest = text;
             uint64_t sum = 0;
             strsep(&rest, "\n");
@@ -370,6 +371,68 @@ static void printed_self_values_sum_to_the_total(void **state)
 }
 
 /* Of a limited outline, no row that is missing is heavier than one that is there. */
+/* What the lines of a function cost, by its paths: a line is on a path or it is not. */
+static void expect_lines(const char *name, struct tally *self, struct tally *total)
+{
+    for (size_t i = 0; i < paths.count; i++) {
+        const struct path *p = &paths.items[i];
+        bool seen[64] = {false};
+        for (uint32_t k = 0; k < p->count; k++) {
+            const struct call *c = &p->calls[k];
+            char key[16];
+            if (!c->code || strcmp(c->name, name) != 0)
+                continue;
+            snprintf(key, sizeof key, "%u", c->line);
+            if (!seen[c->line])
+                tally_add(total, key, p->value);
+            seen[c->line] = true;
+            if (k + 1 == p->count)
+                tally_add(self, key, p->value);
+        }
+    }
+}
+
+static void lines_agree_with_all_paths(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"alpha", "eps", "inl", "beta"};
+    for (uint32_t seed = 0; seed < ROUNDS; seed++) {
+        struct profile p;
+        struct view view;
+        struct report_options options = {
+            .kind = REPORT_LINES, .function = names[seed % 4], .format = SHEET_CSV};
+        struct view_options view_options = {0};
+        struct tally got[2] = {0}, expected[2] = {0};
+        random_profile(seed, &p);
+        report_prepare(&options, &view_options);
+        open_view(&p, view_options, &view);
+        expect_lines(options.function, &expected[0], &expected[1]);
+        char *text = NULL, *rest;
+        size_t size;
+        struct terminal terminal = {.out = open_memstream(&text, &size), .columns = 80};
+        struct ct_error err;
+        int status = report_print(&view, &options, &terminal, &err);
+        fclose(terminal.out);
+        rest = text;
+        strsep(&rest, "\n");
+        for (char *line; rest && (line = strsep(&rest, "\n")) != NULL && *line;) {
+            char *cells[7] = {0};
+            for (int k = 0; k < 7 && line; k++)
+                cells[k] = strsep(&line, ",");
+            assert_true(strtod(cells[1], NULL) <= 100);
+            tally_add(&got[0], cells[3], strtoull(cells[2], NULL, 10));
+            tally_add(&got[1], cells[3], strtoull(cells[6], NULL, 10));
+        }
+        /* A function that no label has, because all of it was inlined and that is folded. */
+        assert_true(status == CT_OK || expected[1].sums.count == 0);
+        tally_same(&got[0], &expected[0]);
+        tally_same(&got[1], &expected[1]);
+        free(text);
+        view_close(&view);
+        profile_close(&p);
+    }
+}
+
 static void limits_keep_the_heaviest_rows(void **state)
 {
     (void)state;
@@ -497,6 +560,7 @@ int main(void)
         TEST(threads_processes_and_phases_are_chosen),
         TEST(groups_sum_up_their_roots),
         TEST(printed_self_values_sum_to_the_total),
+        TEST(lines_agree_with_all_paths),
         TEST(limits_keep_the_heaviest_rows),
         TEST(folded_stacks_agree_with_all_paths),
         TEST(names_are_cut_with_care),
