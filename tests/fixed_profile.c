@@ -3,7 +3,9 @@
  * matches, sorts recursively and asks a C++ library, which indexes in a thread of its own; then a
  * child that sorts. Small enough to check by eye, with one of everything that views must get right.
  *
- *     fixed_profile OUT
+ *     fixed_profile OUT [lines]
+ *
+ * With `lines`, some of its frames have source positions, and functions inlined there.
  */
 #include "base/vec.h"
 #include "profile/profile.h"
@@ -102,6 +104,49 @@ static const struct {
 };
 enum { MODULES = sizeof modules / sizeof *modules };
 
+/* Where functions are in their source, by the parity of the depth (each calls from two places), and
+ * what is inlined at the first of them. */
+static const struct source {
+    const char *function, *file;
+    uint32_t declared, lines[2];
+    const char *inlined, *inlined_file;
+    uint32_t inlined_declared, inlined_line;
+} sources[] = {
+    {"sort!sortlines",
+     "/build/coreutils/sort.c",
+     8,
+     {14, 11},
+     "keycompare",
+     "/build/coreutils/sort.c",
+     1,
+     3},
+    {"perl!S_regtry",
+     "/build/perl/regexec.c",
+     21,
+     {23, 23},
+     "S_next_char",
+     "/build/perl/inline.h",
+     4,
+     5},
+    {"search!Engine::query(std::string const&)",
+     "/build/search/engine.cc",
+     40,
+     {52, 44},
+     "_ZNK5Index4findERKSs",
+     "/build/search/index.h",
+     7,
+     9},
+    {"search!Indexer::add(Document&)",
+     "/build/search/index.cc",
+     30,
+     {33, 31},
+     "_ZNK5Index4findERKSs",
+     "/build/search/index.h",
+     7,
+     10},
+};
+enum { SOURCES = sizeof sources / sizeof *sources };
+
 #define PERIOD_NS UINT64_C(1001001)
 
 struct maker {
@@ -112,6 +157,7 @@ struct maker {
     VEC(uint64_t) bytes;
     VEC(char *) names; /* of frames, as in the contexts, with "@" behind it for another call site */
     VEC(char *) functions;
+    bool with_lines;
 };
 
 static uint32_t find(char **names, size_t count, const char *name)
@@ -122,6 +168,14 @@ static uint32_t find(char **names, size_t count, const char *name)
     return CTP_NONE;
 }
 
+static const struct source *source_of(const struct maker *m, const char *name)
+{
+    for (uint32_t i = 0; i < SOURCES && m->with_lines; i++)
+        if (strcmp(sources[i].function, name) == 0)
+            return &sources[i];
+    return NULL;
+}
+
 static uint32_t function_of(struct maker *m, const char *name, uint32_t module)
 {
     uint32_t found = find(m->functions.items, m->functions.count, name);
@@ -129,11 +183,36 @@ static uint32_t function_of(struct maker *m, const char *name, uint32_t module)
         return found;
     vec_push(&m->functions, must_strdup(name));
     const char *own = strchr(name, '!') + 1;
-    return profile_add_function(m->writer,
-                                &(struct ctp_function){.offset = 0x1000 * m->functions.count,
-                                                       .size = 0x800,
-                                                       .name = profile_add_string(m->writer, own),
-                                                       .module = module});
+    const struct source *source = source_of(m, name);
+    return profile_add_function(
+        m->writer,
+        &(struct ctp_function){.offset = 0x1000 * m->functions.count,
+                               .size = 0x800,
+                               .name = profile_add_string(m->writer, own),
+                               .module = module,
+                               .file = profile_add_string(m->writer, source ? source->file : ""),
+                               .line = source ? source->declared : 0});
+}
+
+static void add_lines(struct maker *m, const struct source *s, bool second, struct ctp_frame *frame)
+{
+    struct profile_writer *w = m->writer;
+    uint32_t file = profile_add_string(w, s->file), first = CTP_NONE;
+    if (!second && s->inlined) {
+        vec_push(&m->functions, must_strdup("(inlined)")); /* the names go with the records */
+        uint32_t inlined = profile_add_function(
+            w, &(struct ctp_function){.name = profile_add_string(w, s->inlined),
+                                      .module = frame->module,
+                                      .file = profile_add_string(w, s->inlined_file),
+                                      .line = s->inlined_declared});
+        first =
+            profile_add_line(w, &(struct ctp_line){inlined, profile_add_string(w, s->inlined_file),
+                                                   s->inlined_line, 5});
+    }
+    uint32_t own =
+        profile_add_line(w, &(struct ctp_line){frame->function, file, s->lines[second], 1});
+    frame->first_line = first == CTP_NONE ? own : first;
+    frame->line_count = first == CTP_NONE ? 1 : 2;
 }
 
 /* Every second level calls from another place, so that frames of one function have to be joined. */
@@ -157,6 +236,8 @@ static uint32_t frame_of(struct maker *m, const char *name, uint32_t depth)
         frame.function = function_of(m, name, frame.module);
         frame.offset = 0x1000 * (frame.function + 1) + (depth % 2 ? 0x20 : 0x40);
         frame.flags = CTP_FRAME_RETURN;
+        if (source_of(m, name))
+            add_lines(m, source_of(m, name), depth % 2, &frame);
     } else {
         frame.offset = strtoull(name + length + 1, NULL, 16);
     }
@@ -266,8 +347,9 @@ int main(int argc, char **argv)
 {
     struct ct_error err;
     struct maker m = {0};
-    if (argc != 2) {
-        fputs("usage: fixed_profile OUT\n", stderr);
+    m.with_lines = argc == 3 && strcmp(argv[2], "lines") == 0;
+    if (argc != 2 && !m.with_lines) {
+        fputs("usage: fixed_profile OUT [lines]\n", stderr);
         return 2;
     }
     if (profile_writer_open(argv[1], &m.writer, &err) != CT_OK) {

@@ -12,6 +12,9 @@ static void decode(const uint8_t *bytes, uint64_t offset, uint64_t size, struct 
     ZydisFormatter formatter;
     ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
     ZydisFormatterInit(&formatter, ZYDIS_FORMATTER_STYLE_INTEL);
+    ZydisFormatterSetProperty(&formatter, ZYDIS_FORMATTER_PROP_ADDR_PADDING_ABSOLUTE,
+                              ZYDIS_PADDING_DISABLED);
+    ZydisFormatterSetProperty(&formatter, ZYDIS_FORMATTER_PROP_HEX_UPPERCASE, ZYAN_FALSE);
     for (uint64_t at = 0; at < size;) {
         ZydisDecodedInstruction decoded;
         ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];

@@ -10,6 +10,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+enum { CONTEXT_INSTRUCTIONS = 8, TEXT_COLUMNS = 32 };
+
 struct extent {
     uint64_t offset, size, weight;
     uint32_t module; /* the first that is the same */
@@ -120,32 +122,50 @@ static char **find_lines(const struct view *view, const struct extent *e,
     return lines;
 }
 
+static void print_instruction(struct sheet *sheet, const struct instruction *instruction,
+                              const struct cost *cost, const char *line)
+{
+    bool for_people = sheet->format == SHEET_TEXT;
+    char *text = must_format("%7" PRIx64 "  %-*s%s%s", instruction->offset,
+                             *line ? TEXT_COLUMNS : 0, instruction->text, *line ? "  " : "", line);
+    sheet_row(sheet, (struct cell[]){{.number = cost->self},
+                                     {.number = cost->total},
+                                     {.number = cost->self},
+                                     {.text = for_people ? text : instruction->text},
+                                     {.text = line},
+                                     {.number = instruction->offset},
+                                     {.number = cost->total}});
+    free(text);
+}
+
+/* All instructions for machines; for people those that cost something, and what is around them. */
 static void print_code(struct sheet *sheet, const struct instructions *code,
                        const struct cost *costs, char **lines)
 {
     static const struct column columns[] = {
-        {COLUMN_SHARE, "self", "self_share"},
-        {COLUMN_SHARE, "total", "total_share"},
-        {COLUMN_VALUE, "self", "self"},
-        {COLUMN_TEXT, "line", "line"},
-        {COLUMN_CODE, "  instruction", "instruction"},
-        {COLUMN_HIDDEN, "", "offset"},
+        {COLUMN_SHARE, "self", "self_share"}, {COLUMN_SHARE, "total", "total_share"},
+        {COLUMN_VALUE, "self", "self"},       {COLUMN_CODE, " offset  instruction", "instruction"},
+        {COLUMN_MACHINE_TEXT, "", "line"},    {COLUMN_HIDDEN, "", "offset"},
         {COLUMN_HIDDEN, "", "total"},
     };
+    bool for_people = sheet->format == SHEET_TEXT;
     sheet_begin(sheet, "rows", NULL, columns, 7);
+    size_t near = 0, skipped = 0; /* near: up to here a cost is near enough */
     for (size_t i = 0; i < code->items.count; i++) {
-        const struct instruction *instruction = &code->items.items[i];
-        char *text = must_format("%7" PRIx64 "  %s", instruction->offset, instruction->text);
-        sheet_row(sheet,
-                  (struct cell[]){{.number = costs[i].self},
-                                  {.number = costs[i].total},
-                                  {.number = costs[i].self},
-                                  {.text = lines[i] ? lines[i] : ""},
-                                  {.text = sheet->format == SHEET_TEXT ? text : instruction->text},
-                                  {.number = instruction->offset},
-                                  {.number = costs[i].total}});
-        free(text);
+        for (size_t k = i; k < code->items.count && k <= i + CONTEXT_INSTRUCTIONS; k++)
+            if (costs[k].total)
+                near = k + CONTEXT_INSTRUCTIONS;
+        if (for_people && (near == 0 || i > near)) {
+            skipped++;
+            continue;
+        }
+        if (skipped)
+            sheet_note(sheet, "... %zu instructions", skipped);
+        skipped = 0;
+        print_instruction(sheet, &code->items.items[i], &costs[i], lines[i] ? lines[i] : "");
     }
+    if (skipped)
+        sheet_note(sheet, "... %zu instructions", skipped);
     sheet_end(sheet, 0);
 }
 

@@ -99,7 +99,7 @@ static void print_row(struct sheet *sheet, const struct line_row *row, const cha
     sheet_row(sheet, (struct cell[]){{.number = row->self},
                                      {.number = row->total},
                                      {.number = row->self},
-                                     {.number = row->line},
+                                     {.number = row->line, .same = !row->line},
                                      {.text = source ? source : ""},
                                      {.text = file},
                                      {.number = row->total}});

@@ -361,7 +361,8 @@ static void print_text_row(struct sheet *sheet, const struct cell *cells)
             fprintf(out, "%s%*s", space, columns, count_text(cell->number, text));
             break;
         case COLUMN_ID:
-            fprintf(out, "%s%*" PRIu64, space, columns, cell->number);
+            snprintf(text, sizeof text, "%" PRIu64, cell->number);
+            fprintf(out, "%s%*s", space, columns, cell->same ? "" : text);
             break;
         case COLUMN_TEXT: {
             bool last = is_last(sheet, i);

@@ -104,6 +104,41 @@ golden limits report --view topdown --min-share 5 --depth 4 fixed.ctp
 golden sort-total report --view flat --sort total --limit 6 fixed.ctp
 golden nothing-left report --view topdown --focus nothing_is_called_so fixed.ctp
 
+# ---- Inlined functions and source lines
+
+"$FIXED_PROFILE" lines.ctp lines || exit 1
+holds profile-with-lines-is-valid "$CALLTRAIL" info --check lines.ctp
+mkdir -p src/coreutils
+i=0
+while [ $i -lt 30 ]; do
+    i=$((i + 1))
+    printf '\tline %d of sort.c, which is longer than eighty columns of a terminal allow\n' $i
+done >src/coreutils/sort.c
+golden inline-topdown report --view topdown lines.ctp
+golden inline-folded report --view topdown --no-inline lines.ctp
+golden inline-flat report --view flat --limit 0 lines.ctp
+golden inline-callers report --callers 'Index::find(std::string const&) const' lines.ctp
+golden no-demangle report --view flat --no-demangle --limit 0 lines.ctp
+golden inline-export export --to folded lines.ctp
+golden no-inline-export export --to folded --no-inline --no-demangle lines.ctp
+for columns in 80 200; do
+    COLUMNS=$columns golden lines-$columns report --lines sortlines --source-dir src lines.ctp
+done
+golden lines-json report --lines sortlines --source-dir src --json lines.ctp
+golden lines-csv report --lines sortlines --source-dir src --csv lines.ctp
+golden lines-no-source report --lines S_next_char lines.ctp
+golden lines-no-inline report --lines sortlines --no-inline lines.ctp
+golden lines-no-lines report --lines main fixed.ctp
+golden lines-focus report --lines sortlines --focus strcoll lines.ctp
+refused lines-function 1 "no function 'S_regmach'; the nearest is 'S_regmatch'$" \
+    report --lines S_regmach lines.ctp
+refused lines-needs-function 2 'of which function' report --view lines lines.ctp
+refused asm-alone 2 'go with --lines' report --asm lines.ctp
+refused asm-of-another-build 1 'is not the build that was recorded' \
+    report --lines Perl_yylex --asm lines.ctp
+refused fold-recursion-of-lines 2 'is not for --lines' \
+    report --lines main --fold-recursion lines.ctp
+
 # ---- Sums, by programs that know nothing of ours
 
 # Folded: the values of all lines, and of those with a function, as the flat view has them.
