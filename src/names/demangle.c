@@ -1,5 +1,7 @@
 #include "names/demangle.h"
 
+#include "base/vec.h"
+
 #include <libiberty/demangle.h>
 #include <string.h>
 
@@ -12,5 +14,16 @@ char *demangle(const char *name)
     if (name[0] != '_' || (name[1] != 'Z' && name[1] != 'R') ||
         strnlen(name, MANGLED_MAX_BYTES) == MANGLED_MAX_BYTES)
         return NULL;
-    return cplus_demangle(name, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO);
+    const int style = DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO;
+    const char *version = strchr(name, '@'); /* symbol tables of libraries have name@@VERSION */
+    if (!version)
+        return cplus_demangle(name, style);
+    char *bare = must_strdup(name);
+    bare[version - name] = '\0';
+    char *readable = cplus_demangle(bare, style), *out = NULL;
+    if (readable)
+        out = must_format("%s%s", readable, version);
+    free(readable);
+    free(bare);
+    return out;
 }

@@ -95,8 +95,16 @@ static void copy_nodes(const struct profile *p, struct profile_writer *w)
         profile_write_values(w, i, p->values[i], p->node_count);
 }
 
+/* In their order, so that a copy of a profile that this writer wrote is the same to the byte. */
+static void copy_strings(const struct profile *p, struct profile_writer *w)
+{
+    for (uint32_t at = 1; at < p->strings_size; at += (uint32_t)strlen(p->strings + at) + 1)
+        profile_add_string(w, p->strings + at);
+}
+
 void profile_copy(const struct profile *from, struct profile_writer *writer)
 {
+    copy_strings(from, writer);
     copy_code(from, writer);
     copy_processes(from, writer);
     copy_facts(from, writer);
