@@ -23,27 +23,6 @@ static const char usage[] =
     "  -o, --output OUT the file to write\n"
     "  --help           this text\n";
 
-static int symbolize(const char *from, const char *to, const struct debug_folders *folders,
-                     struct fill_result *result, struct ct_error *err)
-{
-    struct profile profile;
-    struct profile_writer *writer;
-    CT_TRY(profile_open(from, &profile, err));
-    int status = profile_validate(&profile, err);
-    if (status == CT_OK)
-        status = profile_writer_open(to, &writer, err);
-    if (status == CT_OK) {
-        profile_copy(&profile, writer);
-        status = names_fill(writer, folders, result, err);
-        if (status == CT_OK)
-            status = profile_writer_commit(writer, err);
-        else
-            profile_writer_abandon(writer);
-    }
-    profile_close(&profile);
-    return status;
-}
-
 int cmd_symbolize(int argc, char **argv)
 {
     static const struct option options[] = {{"debug-dir", required_argument, NULL, 'd'},
@@ -82,7 +61,7 @@ int cmd_symbolize(int argc, char **argv)
     struct ct_error err;
     struct fill_result result;
     struct debug_folders where = {folders.items, folders.count};
-    if (!status && symbolize(path, output ? output : path, &where, &result, &err) != CT_OK)
+    if (!status && names_fill_file(path, output ? output : path, &where, &result, &err) != CT_OK)
         status = report_error(&err);
     else if (!status)
         printf("%u of %u places without a source line have one now; %u of %u modules have no debug "

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { THREADS_MAX = 16 };
+/* Modules are shared out to threads; a large one is cut into slices besides. */
+enum { THREADS_MAX = 16, SLICES_MAX = 4, SLICE_LEAST = 2000 };
 
 /* One file, which may be several modules of the profile: each process brings its own. */
 struct job {
@@ -34,6 +35,7 @@ struct filling {
     VEC(struct job) jobs;
     uint32_t *job_of_module; /* job + 1 */
     atomic_size_t next;
+    size_t cores;
     struct progress progress;
 };
 
@@ -135,6 +137,57 @@ static void note_done(void *progress, size_t places)
     progress_add(progress, places);
 }
 
+/* Neighbouring places of one file. Each slice reads the file for itself: libdw's handles are not to
+ * be shared by threads. */
+struct slice {
+    struct filling *f;
+    const char *path;
+    uint64_t base;
+    const uint64_t *offsets;
+    size_t count;
+    struct sources found;
+};
+
+static void *look_up_slice(void *context)
+{
+    struct slice *s = context;
+    struct debug_info info;
+    sources_init(&s->found);
+    if (debug_info_open(s->path, &info, NULL) != CT_OK)
+        return NULL;
+    struct lookup_progress progress = {note_done, &s->f->progress};
+    if (debug_info_dwarf(&info, s->f->folders))
+        dwarf_lookup(info.dwarf, s->base, s->offsets, s->count, &progress, &s->found);
+    debug_info_close(&info);
+    return NULL;
+}
+
+static void look_up_missing(struct filling *f, struct job *job, const char *path,
+                            const uint64_t *offsets, size_t count)
+{
+    struct slice slices[SLICES_MAX];
+    pthread_t threads[SLICES_MAX];
+    bool started[SLICES_MAX] = {false};
+    size_t wanted = count / SLICE_LEAST + 1;
+    wanted = wanted > f->cores ? f->cores : wanted;
+    wanted = wanted > SLICES_MAX ? SLICES_MAX : wanted;
+    for (size_t i = 0; i < wanted; i++) {
+        size_t from = count * i / wanted, to = count * (i + 1) / wanted;
+        slices[i] = (struct slice){f, path, job->base, offsets + from, to - from, {{{0}}}};
+        started[i] = i && pthread_create(&threads[i], NULL, look_up_slice, &slices[i]) == 0;
+    }
+    for (size_t i = 0; i < wanted; i++) {
+        if (started[i])
+            pthread_join(threads[i], NULL);
+        else
+            look_up_slice(&slices[i]);
+    }
+    for (size_t i = 0; i < wanted; i++) {
+        sources_join(&job->sources, &slices[i].found);
+        sources_free(&slices[i].found);
+    }
+}
+
 static void look_up(struct filling *f, struct job *job, const char *path)
 {
     struct debug_info info;
@@ -146,19 +199,13 @@ static void look_up(struct filling *f, struct job *job, const char *path)
         if (!sources_find(&job->sources, job->offsets.items[i]))
             vec_push(&missing, job->offsets.items[i]);
     progress_add(&f->progress, job->offsets.count - missing.count);
-    if ((missing.count || job->needs_symbols) && debug_info_open(path, &info, NULL) == CT_OK) {
-        if (job->needs_symbols)
-            symbol_names_read(&job->symbols, info.elf, job->base);
-        if (missing.count && debug_info_dwarf(&info, f->folders)) {
-            struct lookup_progress progress = {note_done, &f->progress};
-            struct sources fresh;
-            sources_init(&fresh);
-            dwarf_lookup(info.dwarf, job->base, missing.items, missing.count, &progress, &fresh);
-            sources_join(&job->sources, &fresh);
-            sources_free(&fresh);
-            if (entry)
-                name_cache_write(&f->cache, entry, &job->identity, &job->sources);
-        }
+    if (missing.count) {
+        look_up_missing(f, job, path, missing.items, missing.count);
+        if (entry)
+            name_cache_write(&f->cache, entry, &job->identity, &job->sources);
+    }
+    if (job->needs_symbols && debug_info_open(path, &info, NULL) == CT_OK) {
+        symbol_names_read(&job->symbols, info.elf, job->base);
         debug_info_close(&info);
     }
     vec_free(&missing);
@@ -185,11 +232,9 @@ static void *work(void *context)
 
 static void work_in_threads(struct filling *f)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t wanted = cores > THREADS_MAX ? THREADS_MAX : cores > 1 ? (size_t)cores : 1;
     pthread_t threads[THREADS_MAX];
     size_t started = 0;
-    while (started + 1 < wanted && started + 1 < f->jobs.count &&
+    while (started + 1 < f->cores && started + 1 < f->jobs.count &&
            pthread_create(&threads[started], NULL, work, f) == 0)
         started++;
     work(f);
@@ -331,6 +376,8 @@ int names_fill(struct profile_writer *writer, const struct debug_folders *folder
 {
     struct filling f = {.writer = writer, .folders = folders};
     int status = CT_OK;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    f.cores = cores > THREADS_MAX ? THREADS_MAX : cores > 1 ? (size_t)cores : 1;
     *result = (struct fill_result){0};
     elf_version(EV_CURRENT);
     name_cache_open(&f.cache);
@@ -353,5 +400,26 @@ int names_fill(struct profile_writer *writer, const struct debug_folders *folder
     vec_free(&f.jobs);
     free(f.job_of_module);
     name_cache_close(&f.cache);
+    return status;
+}
+
+int names_fill_file(const char *from, const char *to, const struct debug_folders *folders,
+                    struct fill_result *result, struct ct_error *err)
+{
+    struct profile profile;
+    struct profile_writer *writer;
+    CT_TRY(profile_open(from, &profile, err));
+    int status = profile_validate_tables(&profile, err);
+    if (status == CT_OK)
+        status = profile_writer_open(to, &writer, err);
+    if (status == CT_OK) {
+        profile_copy(&profile, writer);
+        status = names_fill(writer, folders, result, err);
+        if (status == CT_OK)
+            status = profile_writer_commit(writer, err);
+        else
+            profile_writer_abandon(writer);
+    }
+    profile_close(&profile);
     return status;
 }

@@ -21,4 +21,9 @@ struct fill_result {
 int names_fill(struct profile_writer *writer, const struct debug_folders *folders,
                struct fill_result *result, struct ct_error *err);
 
+/* The same for a profile that is a file. `to` may be the same path: it is replaced when all is
+ * done. */
+int names_fill_file(const char *from, const char *to, const struct debug_folders *folders,
+                    struct fill_result *result, struct ct_error *err);
+
 #endif

@@ -7,7 +7,6 @@
 
 #include "base/strings.h"
 #include "elf/elf_file.h"
-#include "names/fill.h"
 #include "profile/profile.h"
 #include "record/jit.h"
 #include "runtime/walk.h"
@@ -576,9 +575,5 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     vec_free(&c.modules);
     vec_free(&c.node_counts);
     vec_free(&last_counts);
-    if (!recording->options->no_lines) {
-        struct fill_result result;
-        names_fill(c.writer, &(struct debug_folders){0}, &result, NULL);
-    }
     return profile_writer_commit(c.writer, err);
 }

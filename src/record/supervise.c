@@ -5,6 +5,7 @@
 #include "record/target.h"
 
 #include "base/file.h"
+#include "names/fill.h"
 #include "runtime/channel_format.h"
 
 #include <errno.h>
@@ -211,6 +212,25 @@ static void say_how_to_recover(struct ct_error *err, const char *folder)
             why.text, folder);
 }
 
+/*
+ * Source lines, into the profile that has been written. Debug information is large, and not always
+ * sound: it is read in a process of its own, so that whatever it does to that one, and whenever the
+ * user loses patience, there is a profile.
+ */
+static void look_up_lines(const char *output)
+{
+    struct fill_result result;
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(names_fill_file(output, output, &(struct debug_folders){0}, &result, NULL) != CT_OK);
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+        fprintf(stderr,
+                "calltrail: %s: source lines could not be looked up; functions and costs are "
+                "complete\n",
+                output);
+}
+
 int record_run(const struct record_options *options, int *exit_status, struct ct_error *err)
 {
     char *path = NULL, *runtime = find_runtime();
@@ -233,6 +253,8 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
         if (keep)
             say_how_to_recover(err, server.folder.path);
         server_close(&server, keep);
+        if (status == CT_OK && !options->no_lines)
+            look_up_lines(options->output);
     }
     free(path);
     free(runtime);
@@ -261,5 +283,7 @@ int record_recover(const char *folder, const char *output, struct ct_error *err)
                 "afterwards\n",
                 in_use, in_use == 1 ? " goes" : "es go", folder);
     server_close(&server, status != CT_OK || in_use);
+    if (status == CT_OK)
+        look_up_lines(output);
     return status;
 }

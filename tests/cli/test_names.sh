@@ -184,6 +184,29 @@ refused another-build "^calltrail: other/prog: is of another build than the .*/r
 holds another-build-leaves-the-file cmp bare.ctp kept.ctp
 refused not-a-profile 'is not a calltrail profile' symbolize source/inlined.cpp --debug-dir debug
 
+# ---- Debug information that is damaged costs its lines, never the profile
+
+for seed in 1 2 3; do
+    python3 - gcc5 damaged $seed <<'END'
+import random, re, subprocess, sys
+source, target, seed = sys.argv[1:]
+random.seed(seed)
+data = bytearray(open(source, "rb").read())
+sections = subprocess.run(["readelf", "-SW", source], capture_output=True, text=True).stdout
+for name in ("info", "abbrev", "line", "rnglists", "str"):
+    found = re.search(r" \.debug_%s\s+PROGBITS\s+\w+\s+(\w+)\s+(\w+)" % name, sections)
+    start, size = int(found[1], 16), int(found[2], 16)
+    for _ in range(size // 50):
+        data[start + random.randrange(size)] = random.randrange(256)
+open(target, "wb").write(data)
+END
+    chmod +x damaged
+    "$CALLTRAIL" record -o damaged.ctp ./damaged 20000 >/dev/null 2>record.err
+    holds damaged-$seed "$CALLTRAIL" info --check damaged.ctp
+    holds damaged-$seed-has-functions sh -c '"$0" report --view flat --csv --no-inline damaged.ctp |
+        grep -q ",main,damaged$"' "$CALLTRAIL"
+done
+
 # ---- The cache
 
 entries() { find "$XDG_CACHE_HOME/calltrail/names-1" -name '*.names'; }
