@@ -72,8 +72,9 @@ static void grow_tree(struct replay_view *r, const struct forest *forest)
     /* Children of the same node differ in their labels, so that numbers go over as they are. */
     for (uint32_t i = 0; i < contexts.count; i++) {
         uint32_t parent = contexts.nodes[i].parent;
-        uint32_t node = tree_child(tree, &index, parent == CONTEXTS_NONE ? 0 : parent + 1,
-                                   r->view.labels.of_frame[contexts.nodes[i].label]);
+        uint32_t node =
+            tree_child(tree, &index, parent == CONTEXTS_NONE ? 0 : parent + 1,
+                       *labels_of_frame(&r->view.labels, contexts.nodes[i].label).labels);
         tree->nodes[node].self += contexts.values[i];
         r->view.total += contexts.values[i];
     }
@@ -93,7 +94,7 @@ int replay_view_open(const char *path, const struct replay_options *options,
     if (status == CT_OK) {
         make_profile(out, &trace, options->sites);
         out->view.profile = &out->profile;
-        labels_init(&out->view.labels, &out->profile, LABEL_BY_CODE);
+        labels_init(&out->view.labels, &out->profile, &(struct label_options){0});
         grow_tree(out, &replay.forest);
         replay_end(&replay);
     }
