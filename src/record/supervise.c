@@ -223,7 +223,7 @@ static void look_up_lines(const char *output)
     int status = 0;
     pid_t child = fork();
     if (child == 0)
-        _exit(names_fill_file(output, output, &(struct debug_folders){0}, &result, NULL) != CT_OK);
+        _exit(names_fill_file(output, output, &(struct debug_folders){0}, &result, NULL));
     if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
         fprintf(stderr,
                 "calltrail: %s: source lines could not be looked up; functions and costs are "

@@ -94,7 +94,7 @@ int replay_view_open(const char *path, const struct replay_options *options,
     if (status == CT_OK) {
         make_profile(out, &trace, options->sites);
         out->view.profile = &out->profile;
-        labels_init(&out->view.labels, &out->profile, LABEL_BY_CODE);
+        labels_init(&out->view.labels, &out->profile, &(struct label_options){0});
         grow_tree(out, &replay.forest);
         replay_end(&replay);
     }
