@@ -18,6 +18,7 @@ static const struct command {
     {"report", cmd_report, "show where the cost is: hot contexts, trees, functions"},
     {"kctx", cmd_kctx, "the shortest caller chains that explain what hot functions cost"},
     {"export", cmd_export, "write a profile in another tool's format"},
+    {"diff", cmd_diff, "what changed from one profile to another, beyond noise"},
     {"recover", cmd_recover, "make the profile of a recording that was killed"},
     {"doctor", cmd_doctor, "what this machine allows, and whether a program can be recorded"},
     {"map", cmd_map, "what is known of a program or library: functions and unwind rows"},
