@@ -54,9 +54,9 @@ static uint32_t add_function(struct sampler *s, const char *name, uint32_t numbe
                                           .size = 0x100,
                                           .name = profile_add_string(s->writer, name),
                                           .module = number % 2});
-    return profile_add_frame(s->writer, &(struct ctp_frame){.offset = offset + 0x20,
-                                                            .module = number % 2,
-                                                            .function = function});
+    return profile_add_frame(
+        s->writer,
+        &(struct ctp_frame){.offset = offset + 0x20, .module = number % 2, .function = function});
 }
 
 static uint32_t add_node(struct sampler *s, uint32_t parent, uint32_t frame, double cost)

@@ -159,12 +159,18 @@ static int compare(const struct options *o, int *exit_status, struct ct_error *e
 int cmd_diff(int argc, char **argv)
 {
     static const struct option long_options[] = {
-        {"by", required_argument, NULL, 'b'},        {"normalize", no_argument, NULL, 'n'},
-        {"metric", required_argument, NULL, 'm'},    {"min", required_argument, NULL, 's'},
-        {"all", no_argument, NULL, 'a'},             {"limit", required_argument, NULL, 'l'},
-        {"fail-over", required_argument, NULL, 'f'}, {"json", no_argument, NULL, 'j'},
-        {"csv", no_argument, NULL, 'c'},             {"color", required_argument, NULL, 'C'},
-        {"no-pager", no_argument, NULL, 'p'},        {"help", no_argument, NULL, 'h'},
+        {"by", required_argument, NULL, 'b'},
+        {"normalize", no_argument, NULL, 'n'},
+        {"metric", required_argument, NULL, 'm'},
+        {"min", required_argument, NULL, 's'},
+        {"all", no_argument, NULL, 'a'},
+        {"limit", required_argument, NULL, 'l'},
+        {"fail-over", required_argument, NULL, 'f'},
+        {"json", no_argument, NULL, 'j'},
+        {"csv", no_argument, NULL, 'c'},
+        {"color", required_argument, NULL, 'C'},
+        {"no-pager", no_argument, NULL, 'p'},
+        {"help", no_argument, NULL, 'h'},
         {0},
     };
     struct options options = {.fail_over = -1};

@@ -19,6 +19,7 @@ static const struct command {
     {"kctx", cmd_kctx, "the shortest caller chains that explain what hot functions cost"},
     {"export", cmd_export, "write a profile in another tool's format"},
     {"diff", cmd_diff, "what changed from one profile to another, beyond noise"},
+    {"merge", cmd_merge, "many profiles as one"},
     {"recover", cmd_recover, "make the profile of a recording that was killed"},
     {"doctor", cmd_doctor, "what this machine allows, and whether a program can be recorded"},
     {"map", cmd_map, "what is known of a program or library: functions and unwind rows"},

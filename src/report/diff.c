@@ -6,8 +6,12 @@
 #include <math.h>
 #include <string.h>
 
-/* The chance that two runs of the same program differ in anything that is reported. */
-static const double FALSE_ALARMS = 0.04;
+/*
+ * The chance that two runs of the same program differ in anything that is reported, at most. In
+ * fact it is about half: what is compared is not independent, and both amount and share must differ
+ * (scripts/check-diff).
+ */
+static const double FALSE_ALARMS = 0.08;
 
 /* ---- What is the same in both ---------------------------------------------------------------- */
 
@@ -119,8 +123,8 @@ static void add_row(struct diff *diff, uint32_t place, enum diff_measure measure
                     uint64_t after)
 {
     if (before || after)
-        vec_push(&diff->rows, (struct diff_row){
-                                  .place = place, .measure = measure, .value = {before, after}});
+        vec_push(&diff->rows,
+                 (struct diff_row){.place = place, .measure = measure, .value = {before, after}});
 }
 
 static void add_functions(struct diff *diff)
@@ -221,11 +225,10 @@ static void weigh(struct diff *diff, const struct diff_options *options)
         }
         effects[i] = noise_effect(&a, &b);
     }
-    double price = noise_price(effects, diff->rows.count, FALSE_ALARMS);
+    struct noise_limits limits = noise_limits(effects, diff->rows.count, FALSE_ALARMS);
     for (size_t i = 0; i < diff->rows.count; i++) {
         struct diff_row *row = &diff->rows.items[i];
-        row->changed =
-            row->score != 0 && fabs(row->score) >= noise_threshold(effects[i], price);
+        row->changed = row->score != 0 && fabs(row->score) >= noise_threshold(&limits, effects[i]);
     }
     free(effects);
 }
@@ -342,8 +345,7 @@ bool diff_grew_over(const struct diff *diff, const struct diff_options *options,
         before = (double)row->value[0];
         if (options->normalize && after > 0) /* as if both wholes were the same */
             before *= (double)diff->views[1].total / (double)diff->views[0].total;
-        if (row->changed && row->change > 0 &&
-            (double)row->value[1] > before * (1 + percent / 100))
+        if (row->changed && row->change > 0 && (double)row->value[1] > before * (1 + percent / 100))
             return true;
     }
     return false;

@@ -6,6 +6,10 @@
  * scripts/check-diff on a busy machine. It matters for large functions only. */
 static const double RUN_TO_RUN = 0.02;
 
+/* Effects from which on growth by half can be seen at all, and what part of the budget is theirs.
+ */
+static const double VISIBLE = 2, VISIBLE_PART = 0.9;
+
 /* The variance of rate_b - rate_a when both rates are `rate`, each known from `weight` units. */
 static double variance(const struct measured *a, const struct measured *b, const double weights[2],
                        double rate, int shares)
@@ -76,33 +80,45 @@ double noise_effect(const struct measured *a, const struct measured *b)
     return square > 0 ? 0.4 * rate * (1 - rate) / sqrt(square) : 0;
 }
 
-double noise_threshold(double effect, double price)
+static double chance(double threshold)
 {
-    if (isinf(effect))
-        return 0;
-    return effect > 0 ? effect / 2 + price / effect : INFINITY;
+    return erfc(threshold / M_SQRT2); /* in both directions */
 }
 
+/* The risk of all effects that can be seen, at a price. */
 static double risk(const double *effects, size_t count, double price)
 {
     double sum = 0;
     for (size_t i = 0; i < count; i++)
-        if (!isinf(effects[i]))
-            sum += erfc(noise_threshold(effects[i], price) / M_SQRT2); /* both directions */
+        if (effects[i] >= VISIBLE && !isinf(effects[i]))
+            sum += chance(effects[i] / 2 + price / effects[i]);
     return sum;
 }
 
-double noise_price(const double *effects, size_t count, double budget)
+struct noise_limits noise_limits(const double *effects, size_t count, double budget)
 {
     double low = 0, high = 1;
-    while (high < 1e6 && risk(effects, count, high) > budget)
+    while (high < 1e6 && risk(effects, count, high) > budget * VISIBLE_PART)
         high *= 2;
     for (int i = 0; i < 60; i++) {
         double middle = (low + high) / 2;
-        if (risk(effects, count, middle) > budget)
+        if (risk(effects, count, middle) > budget * VISIBLE_PART)
             low = middle;
         else
             high = middle;
     }
-    return high;
+    size_t small = 0;
+    for (size_t i = 0; i < count; i++)
+        small += effects[i] < VISIBLE;
+    struct noise_limits limits = {.price = high};
+    while (chance(limits.small) * (double)small > budget * (1 - VISIBLE_PART))
+        limits.small += 0.01;
+    return limits;
+}
+
+double noise_threshold(const struct noise_limits *limits, double effect)
+{
+    if (isinf(effect))
+        return 0;
+    return effect < VISIBLE ? limits->small : effect / 2 + limits->price / effect;
 }

@@ -30,12 +30,18 @@ double noise_error(const struct measured *a, const struct measured *b, int share
 double noise_effect(const struct measured *a, const struct measured *b);
 
 /*
- * The budget is spent where it matters: little on what is so large that a change by half cannot be
- * missed, nothing on what is so small that it cannot be seen; by the rule that finds the most for
- * the same risk (Spjøtvoll 1972): the threshold of an effect e is e/2 + price/e, with one price for
- * all. noise_price finds it for a chance of false alarms of `budget` over all effects together.
+ * The budget is spent where it matters: little on what is so large that growth by half cannot be
+ * missed; a tenth, in equal parts, on what is so small that it cannot be seen; the rest in between,
+ * by the rule that finds the most for the same risk (Spjøtvoll 1972): the threshold of an effect e
+ * is e/2 + price/e, with one price for all.
  */
-double noise_price(const double *effects, size_t count, double budget);
-double noise_threshold(double effect, double price);
+struct noise_limits {
+    double price;
+    double small; /* threshold of what is small */
+};
+
+/* The limits that keep the chance of any false alarm among `count` effects below the budget. */
+struct noise_limits noise_limits(const double *effects, size_t count, double budget);
+double noise_threshold(const struct noise_limits *limits, double effect);
 
 #endif

@@ -197,9 +197,10 @@ static void print_rows(const struct page *page)
     FILE *out = page->terminal->out;
     int widths[4];
     char text[AMOUNT_ROOM];
-    uint64_t greatest = diff->views[0].total > diff->views[1].total ? diff->views[0].total
-                                                                    : diff->views[1].total;
-    int amount = page->options->normalize ? 7 : (int)strlen(amount_text(&page->scale, greatest, text));
+    uint64_t greatest =
+        diff->views[0].total > diff->views[1].total ? diff->views[0].total : diff->views[1].total;
+    int amount =
+        page->options->normalize ? 7 : (int)strlen(amount_text(&page->scale, greatest, text));
     for (int i = 0; i < 4; i++)
         widths[i] = amount < 6 ? 6 : amount + (i == 0);
     putc('\n', out);
@@ -208,7 +209,8 @@ static void print_rows(const struct page *page)
             fprintf(out, "%*s  ", widths[i], titles[i]);
         else if (is_sampled(diff))
             fprintf(out, "%*s%s  ", widths[i] - 1, "", page->terminal->unicode ? titles[i] : "+");
-    fprintf(out, "of     what    %s\n", page->options->by == DIFF_FUNCTIONS ? "function" : "context");
+    fprintf(out, "of     what    %s\n",
+            page->options->by == DIFF_FUNCTIONS ? "function" : "context");
     size_t count = shown_rows(diff, page->options);
     for (size_t i = 0; i < count; i++)
         print_row(page, &diff->rows.items[i], widths);
@@ -240,9 +242,10 @@ static void print_text(const struct page *page)
                 "1 of 25 comparisons. ± is the 95%% interval of the change.\n",
                 count_text(diff->compared, number));
     if (is_sampled(diff) && !page->options->normalize)
-        fputs("A change counts if the amount and its part of the total both changed. The total's ±\n"
-              "is that of sampling alone: machines vary more. --normalize compares parts only.\n",
-              out);
+        fputs(
+            "A change counts if the amount and its part of the total both changed. The total's ±\n"
+            "is that of sampling alone: machines vary more. --normalize compares parts only.\n",
+            out);
 }
 
 /* ---- JSON and CSV ---------------------------------------------------------------------------- */
