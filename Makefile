@@ -78,8 +78,9 @@ bench: setup-tests
 	@$(MAKE) --no-print-directory tests
 	@BUILD=$(BUILD) scripts/bench
 
-install: all
+install: $(BUILD)/build.ninja
 	@meson configure $(BUILD) --prefix=$(PREFIX)
+	@$(MAKE) --no-print-directory all
 	@meson install -C $(BUILD) --no-rebuild
 
 clean:
