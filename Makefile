@@ -7,6 +7,7 @@
 #   make check-torture   what breaks profilers, one small program each, under record
 #   make check-loss     ends at random moments, full disks, signals: no sample is lost
 #   make check-stops    random stops of real programs against eu-stack and gdb
+#   make check-diff      what diff says of runs whose truth is known
 #   make check-full      the long runs: 100 million single steps, all modules, long fuzzing
 #   make fuzz            fuzz every reader for FUZZ_SECONDS each
 #   make bench           measure; writes bench/RESULTS.md
@@ -20,7 +21,7 @@ comma := ,
 BUILD := build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 MESON_FLAGS := --prefix=$(PREFIX) $(if $(SANITIZE),-Db_sanitize=$(SANITIZE) -Db_lundef=false)
 
-.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-loss check-stops check-full fuzz bench install clean
+.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-diff check-loss check-stops check-full fuzz bench install clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) calltrail libcalltrail-rt.so
@@ -65,6 +66,10 @@ check-loss: setup-tests
 check-stops: setup-tests
 	@$(MAKE) --no-print-directory tests
 	@scripts/check-stops --full
+
+check-diff: setup-tests
+	@$(MAKE) --no-print-directory tests
+	@BUILD=$(BUILD) scripts/check-diff
 
 check-full: setup-tests
 	@$(MAKE) --no-print-directory tests

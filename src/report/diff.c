@@ -6,12 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/*
- * The chance that two runs of the same program differ in anything that is reported, at most. In
- * fact it is about half: what is compared is not independent, and both amount and share must differ
- * (scripts/check-diff).
- */
-static const double FALSE_ALARMS = 0.08;
+/* The chance that two runs of the same program differ in anything that is reported, at most. */
+static const double FALSE_ALARMS = 0.05;
 
 /* ---- What is the same in both ---------------------------------------------------------------- */
 
@@ -195,6 +191,29 @@ static struct measured side_of(const struct diff *diff, const struct diff_row *r
     return (struct measured){(double)row->value[side], (double)view->total, period_of(view)};
 }
 
+/* Ticks that came late all went to the sample that followed them, wherever it was: so much of a
+ * value may belong elsewhere. The recorder counts them. */
+static double late_value(const struct view *view)
+{
+    const struct ctp_fact *late =
+        profile_find_fact(view->profile, CTP_SCOPE_METRIC, view->metric, "merged");
+    return late && late->type == CTP_U64 ? (double)late->value * period_of(view) : 0;
+}
+
+/* The score that is left when late ticks are taken from what grew, and from the whole that the
+ * other is a part of: whatever they did, they did not do more. */
+static double score_of(struct measured a, struct measured b, const double late[2], bool shares)
+{
+    double (*score)(const struct measured *, const struct measured *) =
+        shares ? noise_share_score : noise_amount_score;
+    double plain = score(&a, &b);
+    struct measured *more = plain > 0 ? &b : &a, *less = plain > 0 ? &a : &b;
+    more->value = fmax(more->value - late[more == &b], 0);
+    less->whole = fmax(less->whole - late[less == &b], less->value);
+    double rest = score(&a, &b);
+    return plain * rest > 0 ? rest : 0;
+}
+
 static double lesser(double a, double b)
 {
     if ((a > 0) != (b > 0))
@@ -213,7 +232,7 @@ static void weigh(struct diff *diff, const struct diff_options *options)
     for (size_t i = 0; i < diff->rows.count; i++) {
         struct diff_row *row = &diff->rows.items[i];
         struct measured a = side_of(diff, row, 0), b = side_of(diff, row, 1);
-        double amount = noise_amount_score(&a, &b), share = noise_share_score(&a, &b);
+        double amount = score_of(a, b, diff->late, false), share = score_of(a, b, diff->late, true);
         bool exact = a.period <= 0 && b.period <= 0;
         row->score = options->normalize ? share : exact ? amount : lesser(amount, share);
         row->error = noise_error(&a, &b, options->normalize);
@@ -317,6 +336,8 @@ int diff_open(const struct profile *older, const struct profile *newer,
         out->total_error += period * (double)total.value[side];
     }
     out->total_error = sqrt(out->total_error);
+    for (int side = 0; side < 2; side++)
+        out->late[side] = late_value(&out->views[side]);
     weigh(out, options);
     choose(out, options);
     return CT_OK;

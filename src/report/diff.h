@@ -50,6 +50,7 @@ struct diff {
     VEC(struct diff_row) rows; /* greatest change first */
     uint32_t compared;         /* rows before those that are not shown were left out */
     double total_error;        /* of the total's change, by sampling */
+    double late[2];            /* what came late, and may have been charged to the wrong place */
 };
 
 /* Profiles that cannot be compared are an error. */

@@ -218,12 +218,38 @@ static void print_rows(const struct page *page)
         fprintf(out, "and %zu more with less change (--limit)\n", diff->rows.count - count);
 }
 
+/* What the numbers are worth. */
+static void print_meaning(const struct page *page)
+{
+    const struct diff *diff = page->diff;
+    FILE *out = page->terminal->out;
+    char number[AMOUNT_ROOM];
+    if (!is_sampled(diff))
+        return;
+    fprintf(out,
+            "%s values were compared: two runs of the same program show a change in at most\n"
+            "1 of 20 such comparisons. ± is the 95%% interval of the change.\n",
+            count_text(diff->compared, number));
+    double late = diff->late[0] > diff->late[1] ? diff->late[0] : diff->late[1];
+    if (late > 0.005 * (double)diff->views[1].total) {
+        char *clean = text_clean(amount_text(&page->scale, (uint64_t)late, number));
+        fprintf(out,
+                "The machine was busy: samples came late, and %s may be charged to the wrong\n"
+                "place. So much more must have changed; a quieter machine shows smaller changes.\n",
+                clean);
+        free(clean);
+    }
+    if (!page->options->normalize)
+        fputs("A change counts if the amount and its part of the total both changed. The total\n"
+              "has the ± of sampling alone: machines vary more. --normalize: parts only.\n",
+              out);
+}
+
 static void print_text(const struct page *page)
 {
     const struct diff *diff = page->diff;
     FILE *out = page->terminal->out;
     const char *noun = page->options->by == DIFF_FUNCTIONS ? "functions" : "contexts";
-    char number[AMOUNT_ROOM];
     size_t changed = 0;
     for (size_t i = 0; i < diff->rows.count; i++)
         changed += diff->rows.items[i].changed;
@@ -236,16 +262,7 @@ static void print_text(const struct page *page)
     if (changed == 0)
         fprintf(out, "None of the %s changed%s.\n", noun,
                 is_sampled(diff) ? " by more than noise explains" : "");
-    if (is_sampled(diff))
-        fprintf(out,
-                "%s values were compared; two runs of the same program would show a change in\n"
-                "1 of 25 comparisons. ± is the 95%% interval of the change.\n",
-                count_text(diff->compared, number));
-    if (is_sampled(diff) && !page->options->normalize)
-        fputs(
-            "A change counts if the amount and its part of the total both changed. The total's ±\n"
-            "is that of sampling alone: machines vary more. --normalize compares parts only.\n",
-            out);
+    print_meaning(page);
 }
 
 /* ---- JSON and CSV ---------------------------------------------------------------------------- */
