@@ -10,7 +10,7 @@ dir=$(mktemp -d) && cd "$dir" || exit 1
 trap 'rm -rf "$dir"' EXIT
 
 python3 - <<'END'
-import json, os, subprocess, sys
+import collections, json, os, subprocess, sys
 
 VIEWS = ["contexts", "topdown", "bottomup", "flat", "threads", "processes", "phases"]
 REFINED = [[], ["--fold-recursion"], ["--focus", "function_1"], ["--ignore", "function_2"],
@@ -50,19 +50,38 @@ def check(view, report):
         assert all(row["self"] <= row["total"] for row in rows), "self above total"
 
 
+def check_flat(topdown, flat):
+    """The totals of functions, from the tree: what is within another call of the same is not counted."""
+    totals, above = collections.Counter(), []
+    for row in topdown["rows"]:
+        key = row["function"], row["module"]
+        del above[row["depth"]:]
+        if key not in above:
+            totals[key] += row["total"]
+        above.append(key)
+    got = collections.Counter()
+    for row in flat["rows"]:
+        got[row["function"], row["module"]] += row["total"]
+    assert got == totals, f"totals differ: {(got - totals) or (totals - got)}"
+
+
 failed = 0
 for shape in ("random", "deep", "bushy"):
-    for seed in range(1, 6):
+    for seed in range(1, 4):
         profile = "p.ctp"
-        subprocess.run([os.environ["GEN_PROFILE"], "--seed", str(seed), "--nodes", str(40 * seed),
+        subprocess.run([os.environ["GEN_PROFILE"], "--seed", str(seed), "--nodes", str(100 * seed),
                         "--shape", shape, profile], check=True)
         try:
-            for view in VIEWS:
-                for options in REFINED:
+            for options in REFINED:
+                reports = {}
+                for view in VIEWS:
                     where = f"{view} {options}"
                     command = [os.environ["CALLTRAIL"], "report", "--json", "--limit", "0",
                                "--min-share", "0", "--view", view, *options, profile]
-                    check(view, json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
+                    run = subprocess.run(command, check=True, capture_output=True)
+                    reports[view] = json.loads(run.stdout)
+                    check(view, reports[view])
+                check_flat(reports["topdown"], reports["flat"])
             print(f"ok sums {shape} {seed}")
         except (AssertionError, subprocess.CalledProcessError) as problem:
             print(f"FAIL sums {shape} {seed}: {where}: {problem}")
