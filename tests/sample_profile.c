@@ -3,13 +3,13 @@
  * seeds are two runs of the same program. What `calltrail diff` may and must say of them is known.
  *
  *     sample_profile --seed N [--samples N] [--functions N] [--slower FACTOR] [--vary SHARE]
- *                    [--scale FACTOR] [--rebuilt] [--moved] [--unit UNIT] OUT
+ *                    [--scale FACTOR] [--rebuilt] [--program PATH] [--unit UNIT] OUT
  *
  * The program has four stages that call functions of falling cost, each from one to three of the
  * stages, and `target`, which has 3% of the cost. --slower multiplies the cost of target and of
  * nothing else, --scale that of everything; samples are more by as much. --vary makes each
- * function's cost vary from run to run. --rebuilt moves the code and the file, --moved only the
- * file.
+ * function's cost vary from run to run. --rebuilt moves the code and the file, --program
+ * only the file.
  */
 #include "base/vec.h"
 #include "profile/profile.h"
@@ -25,8 +25,8 @@ struct sampler {
     uint64_t state;
     uint32_t samples, functions;
     double slower, vary, scale;
-    bool rebuilt, moved;
-    const char *unit;
+    bool rebuilt;
+    const char *program, *unit;
     struct profile_writer *writer;
     VEC(uint32_t) parents;
     VEC(uint32_t) frames;
@@ -115,9 +115,7 @@ static int write_profile(struct sampler *s, const char *path, struct ct_error *e
 {
     CT_TRY(profile_writer_open(path, &s->writer, err));
     struct profile_writer *w = s->writer;
-    const char *program = s->rebuilt ? "/opt/new/program"
-                          : s->moved ? "/opt/elsewhere/program"
-                                     : "/opt/old/program";
+    const char *program = s->rebuilt ? "/opt/new/program" : s->program;
     profile_add_metric(w, &(struct ctp_metric){.name = profile_add_string(w, "cpu"),
                                                .unit = profile_add_string(w, s->unit),
                                                .kind = CTP_METRIC_SAMPLED,
@@ -153,10 +151,15 @@ int main(int argc, char **argv)
         {"seed", required_argument, NULL, 's'},      {"samples", required_argument, NULL, 'n'},
         {"functions", required_argument, NULL, 'f'}, {"slower", required_argument, NULL, 'w'},
         {"vary", required_argument, NULL, 'v'},      {"scale", required_argument, NULL, 'c'},
-        {"rebuilt", no_argument, NULL, 'r'},         {"moved", no_argument, NULL, 'm'},
+        {"rebuilt", no_argument, NULL, 'r'},         {"program", required_argument, NULL, 'p'},
         {"unit", required_argument, NULL, 'u'},      {0},
     };
-    struct sampler s = {.samples = 5000, .functions = 40, .slower = 1, .scale = 1, .unit = "ns"};
+    struct sampler s = {.samples = 5000,
+                        .functions = 40,
+                        .slower = 1,
+                        .scale = 1,
+                        .program = "/opt/old/program",
+                        .unit = "ns"};
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (option == 's')
@@ -173,8 +176,8 @@ int main(int argc, char **argv)
             s.scale = strtod(optarg, NULL);
         else if (option == 'r')
             s.rebuilt = true;
-        else if (option == 'm')
-            s.moved = true;
+        else if (option == 'p')
+            s.program = optarg;
         else if (option == 'u')
             s.unit = optarg;
         else
@@ -182,7 +185,7 @@ int main(int argc, char **argv)
     }
     if (optind != argc - 1 || s.functions > FUNCTIONS_MAX) {
         fputs("usage: sample_profile --seed N [--samples N] [--functions N] [--slower FACTOR] "
-              "[--vary SHARE] [--scale FACTOR] [--rebuilt] [--moved] [--unit UNIT] OUT\n",
+              "[--vary SHARE] [--scale FACTOR] [--rebuilt] [--program PATH] [--unit UNIT] OUT\n",
               stderr);
         return 2;
     }

@@ -69,6 +69,7 @@ reports() {
 "$SAMPLE_PROFILE" --seed 4 --samples 10000 --functions 20 --slower 0 --rebuilt gone.ctp
 "$SAMPLE_PROFILE" --seed 5 --samples 10000 --functions 20 --scale 2 long.ctp
 "$SAMPLE_PROFILE" --seed 6 --samples 10000 --functions 20 --scale 2 --slower 1.5 long-slower.ctp
+"$SAMPLE_PROFILE" --seed 2 --samples 10000 --functions 20 --program /opt/old/program-2 renamed.ctp
 "$SAMPLE_PROFILE" --seed 7 --samples 10000 --functions 20 --unit calls units.ctp
 "$FIXED_PROFILE" fixed.ctp
 
@@ -103,6 +104,7 @@ reports new 'target ' gone.ctp a.ctp
 reports longer-run-as-parts '' --normalize a.ctp long.ctp
 reports slower-in-longer-run 'target ' --normalize a.ctp long-slower.ctp
 reports slower-machine '' a.ctp long.ctp
+reports renamed '' a.ctp renamed.ctp
 reports below-min '' --min 20 a.ctp c.ctp
 for pair in 'c.ctp grew' 'gone.ctp gone' 'a.ctp same'; do
     set -- $pair
