@@ -53,7 +53,7 @@ _calltrail() {
     -o | --output) _calltrail_files '*' ;;
     -F | --frequency | --delay | --duration | --limit | --depth | --min | --min-share | --fail-over | \
         --callers | --callees | --focus | --ignore | --show-from | --only-module | --thread | \
-        --process | --phase) ;;
+        --process | --phase | --fn | --explain | --k) ;;
     *)
         if [[ $cur == -* ]]; then
             _calltrail_words "$("$program" "$command" --help 2>/dev/null |
@@ -61,7 +61,7 @@ _calltrail() {
             return
         fi
         case $command in
-        report | info | export | diff | merge) _calltrail_files '*.ctp' ;;
+        report | kctx | info | export | diff | merge) _calltrail_files '*.ctp' ;;
         record)
             mapfile -t programs < <(compgen -c -- "$cur")
             _calltrail_files '*'
