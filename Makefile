@@ -8,6 +8,7 @@
 #   make check-loss     ends at random moments, full disks, signals: no sample is lost
 #   make check-stops    random stops of real programs against eu-stack and gdb
 #   make check-exports   exports in the viewers that npm has, and in Chromium
+#   make check-diff      what diff says of runs whose truth is known
 #   make check-full      the long runs: 100 million single steps, all modules, long fuzzing
 #   make fuzz            fuzz every reader for FUZZ_SECONDS each
 #   make bench           measure; writes bench/RESULTS.md
@@ -21,7 +22,7 @@ comma := ,
 BUILD := build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 MESON_FLAGS := --prefix=$(PREFIX) $(if $(SANITIZE),-Db_sanitize=$(SANITIZE) -Db_lundef=false)
 
-.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-loss check-stops check-full fuzz bench install clean check-exports
+.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-loss check-stops check-full fuzz bench install clean check-exports check-diff
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) calltrail libcalltrail-rt.so
@@ -66,8 +67,14 @@ check-loss: setup-tests
 check-stops: setup-tests
 	@$(MAKE) --no-print-directory tests
 	@scripts/check-stops --full
+
 check-exports: setup-tests
+	@$(MAKE) --no-print-directory tests
 	@BUILD=$(BUILD) scripts/check-exports
+
+check-diff: setup-tests
+	@$(MAKE) --no-print-directory tests
+	@BUILD=$(BUILD) scripts/check-diff
 
 check-full: setup-tests
 	@$(MAKE) --no-print-directory tests
@@ -81,8 +88,9 @@ bench: setup-tests
 	@$(MAKE) --no-print-directory tests
 	@BUILD=$(BUILD) scripts/bench
 
-install: all
+install: $(BUILD)/build.ninja
 	@meson configure $(BUILD) --prefix=$(PREFIX)
+	@$(MAKE) --no-print-directory all
 	@meson install -C $(BUILD) --no-rebuild
 
 clean:

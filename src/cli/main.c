@@ -20,6 +20,8 @@ static const struct command {
     {"export", cmd_export, "write a profile in another tool's format"},
     {"import", cmd_import, "make a profile of what another tool measured"},
     {"symbolize", cmd_symbolize, "add source lines and names from debug files that came later"},
+    {"diff", cmd_diff, "what changed from one profile to another, beyond noise"},
+    {"merge", cmd_merge, "many profiles as one"},
     {"recover", cmd_recover, "make the profile of a recording that was killed"},
     {"doctor", cmd_doctor, "what this machine allows, and whether a program can be recorded"},
     {"map", cmd_map, "what is known of a program or library: functions and unwind rows"},

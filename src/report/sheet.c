@@ -174,20 +174,10 @@ void sheet_end(struct sheet *sheet, uint64_t left_out)
                    count_text(left_out, text));
 }
 
-char *sheet_label(const struct sheet *sheet, uint32_t label, size_t columns)
+char *sheet_name(const char *own_name, const char *own_module, size_t columns)
 {
-    const struct labels *labels = &sheet->view->labels;
-    char text[1024];
-    char *name = text_clean(label_name(labels, label, text, sizeof text));
-    char *module = text_clean(label_module(labels, label));
-    const char *neighbour = label_neighbour(labels, label);
-    if (*neighbour) {
-        char *after = text_clean(neighbour), *both = must_format("%s (after %s)", name, after);
-        bool fits = text_columns(both) <= columns;
-        free(after);
-        free(fits ? name : both);
-        name = fits ? both : name;
-    }
+    char *name = text_clean(own_name);
+    char *module = text_clean(own_module);
     size_t module_columns = *module ? text_columns(module) + 3 : 0;
     /* The module may take a third at most; the name is what people look for. */
     if (module_columns > columns / 3 && text_columns(name) + module_columns > columns) {
@@ -201,6 +191,19 @@ char *sheet_label(const struct sheet *sheet, uint32_t label, size_t columns)
     free(name);
     free(module);
     return all;
+}
+
+char *sheet_label(const struct sheet *sheet, uint32_t label, size_t columns)
+{
+    const struct labels *labels = &sheet->view->labels;
+    char text[1024];
+    const char *own = label_name(labels, label, text, sizeof text);
+    const char *neighbour = label_neighbour(labels, label);
+    char *both = *neighbour ? must_format("%s (after %s)", own, neighbour) : must_strdup(own);
+    bool fits = text_columns(both) <= columns;
+    char *name = sheet_name(fits ? both : own, label_module(labels, label), columns);
+    free(both);
+    return name;
 }
 
 /* Where a path begins of which only the innermost frames are wanted. */
@@ -433,7 +436,7 @@ static void write_json_row(struct sheet *sheet, const struct cell *cells)
     json_close(j, '}');
 }
 
-static void write_csv_text(FILE *out, const char *text)
+void sheet_csv_text(FILE *out, const char *text)
 {
     bool plain = strpbrk(text, ",\"\r\n") == NULL;
     if (!plain)
@@ -459,7 +462,7 @@ static void write_csv_path(const struct sheet *sheet, const struct cell *cell)
             vec_push(&path, *c == ';' ? ':' : *c);
     }
     vec_push(&path, '\0');
-    write_csv_text(sheet->terminal->out, path.items);
+    sheet_csv_text(sheet->terminal->out, path.items);
     vec_free(&path);
 }
 
@@ -479,12 +482,12 @@ static void write_csv_row(struct sheet *sheet, const struct cell *cells)
         case COLUMN_TEXT:
         case COLUMN_CODE:
         case COLUMN_MACHINE_TEXT:
-            write_csv_text(out, cells[i].text);
+            sheet_csv_text(out, cells[i].text);
             break;
         case COLUMN_LABEL:
-            write_csv_text(out, label_name(labels, label, text, sizeof text));
+            sheet_csv_text(out, label_name(labels, label, text, sizeof text));
             putc(',', out);
-            write_csv_text(out, label_module(labels, label));
+            sheet_csv_text(out, label_module(labels, label));
             break;
         case COLUMN_PATH:
             write_csv_path(sheet, &cells[i]);

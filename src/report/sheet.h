@@ -76,5 +76,9 @@ void sheet_note(struct sheet *sheet, const char *format, ...) __attribute__((for
 
 /* "name [module]" in at most `columns`, clean. The caller frees it. */
 char *sheet_label(const struct sheet *sheet, uint32_t label, size_t columns);
+char *sheet_name(const char *name, const char *module, size_t columns);
+
+/* A text as one field of CSV. */
+void sheet_csv_text(FILE *out, const char *text);
 
 #endif

@@ -177,7 +177,7 @@ for shape in random deep bushy; do
     for nodes in 0 1 9 3000; do
         "$GEN_PROFILE" --seed 2 --nodes $nodes --shape $shape g.ctp
         "$CALLTRAIL" info --json g.ctp >info.json
-        "$CALLTRAIL" export --to folded --no-inline g.ctp >folded
+        "$CALLTRAIL" export --to folded g.ctp >folded
         "$CALLTRAIL" report --view flat --json --limit 0 g.ctp >flat.json
         # Names that differ only in what is replaced are the same in folded stacks; the generated
         # ones are all different otherwise.

@@ -1,0 +1,39 @@
+/*
+ * Merging: many profiles as one.
+ *
+ * Whatever the order and grouping in which profiles are merged, the result is the same: things are
+ * the same by what they are and not by where they stand, sums do not depend on their order, and
+ * everything is written in one order.
+ *
+ * - Code is the same if the module's build-id (without one, its path) and the offset are; of
+ * several descriptions of one place the one that says most is kept.
+ * - Metrics are the same if name, unit and kind are (exact and at least become at least). Values
+ * are in units, so they add up whatever the periods were; the merged period is the one by which a
+ * value gives the number of samples.
+ * - Processes are the same if their program is, threads of a process if their name is. What differs
+ *   among the merged, such as numbers and arguments, is forgotten. With `keep_threads` they are the
+ *   same only if all that is known of them is, which is hardly ever.
+ * - Facts that are whole numbers, or seconds, are summed; others stay if all agree.
+ *
+ * Memory is that of the result, and of the one profile being added: it does not grow with the
+ * number of profiles.
+ */
+#ifndef PROFILE_MERGE_H
+#define PROFILE_MERGE_H
+
+#include "profile/profile.h"
+
+struct merge;
+
+struct merge *merge_begin(bool keep_threads);
+
+/* Adds a valid profile (profile_validate), which may be closed then. Fails if the same metric has
+ * another unit or kind there. */
+int merge_add(struct merge *merge, const struct profile *profile, struct ct_error *err);
+
+/* Writes the result. */
+int merge_write(struct merge *merge, const char *path, struct ct_error *err);
+
+void merge_free(struct merge *merge);
+
+#endif

@@ -1,0 +1,91 @@
+#!/bin/sh
+# What `make install` installs, run from there; man pages and completion, which must know every command
+# and every option that --help does.
+# Needs CALLTRAIL, the path of the program, which lies in the build folder.
+: "${CALLTRAIL:?the path of calltrail}"
+here=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
+case $CALLTRAIL in /*) ;; *) CALLTRAIL=$PWD/$CALLTRAIL ;; esac
+dir=$(mktemp -d) && cd "$dir" || exit 1
+trap 'rm -rf "$dir"' EXIT
+failures=0
+
+ok() { echo "ok $1"; }
+fail() {
+    echo "FAIL $1: $2"
+    failures=$((failures + 1))
+}
+
+# ---- Man pages
+
+"$CALLTRAIL" --help | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }' >commands
+[ "$(wc -l <commands)" -ge 9 ] || fail commands "$(cat commands)"
+while read -r command; do
+    page=$here/docs/man/calltrail-$command.1
+    if [ ! -f "$page" ]; then
+        fail "page $command" "there is none"
+        continue
+    fi
+    "$CALLTRAIL" "$command" --help | grep -oE -- '(^|[ ,[])--?[A-Za-z][a-z-]*' | tr -d ' ,[' |
+        grep -v -e '^--help$' | sort -u >options
+    mandoc -T utf8 "$page" | sed 's/.\x08//g' | grep -oE -- '--?[A-Za-z][a-z-]*' | sort -u >described
+    missing=$(comm -23 options described | tr '\n' ' ')
+    if [ -n "$missing" ]; then
+        fail "page $command" "it does not say what these are: $missing"
+    elif ! grep -q "calltrail-$command 1" "$here/docs/man/calltrail.1"; then
+        fail "page $command" "calltrail.1 does not name it"
+    else
+        ok "page $command"
+    fi
+done <commands
+for page in "$here"/docs/man/*.1; do
+    name=$(basename "$page")
+    mandoc -T lint -W warning "$page" >warnings 2>&1
+    groff -mandoc -ww -Tutf8 "$page" >text 2>>warnings
+    if [ -s warnings ] || [ ! -s text ]; then
+        fail "lint $name" "$(head -1 warnings)"
+    else
+        ok "lint $name"
+    fi
+done
+
+# ---- Completion
+
+cat >try.bash <<'END'
+source "$1"
+shift
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+_calltrail
+printf '%s\n' "${COMPREPLY[@]}" | sort | tr '\n' ' '
+END
+completes() { # NAME EXPECTED WORDS…
+    name=$1 expected=$2
+    shift 2
+    got=$(bash try.bash "$here/completion/calltrail.bash" "$@" 2>&1)
+    if [ "$got" = "$expected" ]; then ok "$name"; else fail "$name" "'$got', not '$expected'"; fi
+}
+"${FIXED_PROFILE:?the path of fixed_profile}" fixed.ctp
+mkdir folder
+touch other.txt
+completes complete-command 'record recover report ' "$CALLTRAIL" re
+completes complete-option '--metric --min-share ' "$CALLTRAIL" report --m
+completes complete-short-option '-o ' "$CALLTRAIL" merge -o
+completes complete-metric 'cpu malloc ' "$CALLTRAIL" report fixed.ctp --metric ''
+completes complete-view 'threads topdown ' "$CALLTRAIL" report --view t
+completes complete-profile 'fixed.ctp folder ' "$CALLTRAIL" diff f
+completes complete-any-file 'other.txt ' "$CALLTRAIL" map oth
+
+# ---- Installed
+
+build=$(dirname "$CALLTRAIL")
+if ! make -s -C "$here" install BUILD="$build" DESTDIR="$dir/dest" PREFIX=/opt/calltrail >log 2>&1; then
+    fail install "$(tail -1 log)"
+fi
+prefix=$dir/dest/opt/calltrail
+for file in bin/calltrail share/man/man1/calltrail.1 share/man/man1/calltrail-merge.1 \
+    share/bash-completion/completions/calltrail; do
+    if [ -f "$prefix/$file" ]; then ok "installed $file"; else fail "installed $file" "it is not there"; fi
+done
+if "$prefix/bin/calltrail" record -o true.ctp /bin/true 2>err && "$prefix/bin/calltrail" info true.ctp >out
+then ok run-from-there; else fail run-from-there "$(cat err)"; fi
+
+[ $failures -eq 0 ]
