@@ -186,8 +186,9 @@ def serve_nginx(folder, scale, process):
 
 def firefox(page):
     def command(folder, scale):
-        return ["firefox-esr", "--headless", "--no-remote", "--profile", "profile",
-                "--window-size=800,600", "--screenshot", "page.png",
+        run = os.path.join(os.path.dirname(folder), "run")  # it wants whole paths
+        return ["firefox-esr", "--headless", "--no-remote", "--profile", run + "/profile",
+                "--window-size=800,600", "--screenshot", run + "/page.png",
                 "file://%s#%d" % (source(page), scale)]
     return command
 
@@ -209,9 +210,9 @@ PROGRAMS = [
             lambda f, n: text_file(f)),
     Program("xz", lambda f, n: ["xz", "-T2", "-4", "--block-size=1MiB", "-c"] +
             [os.path.join(f, "text")] * (n // 4 or 1), lambda f, n: text_file(f)),
-    Program("povray", lambda f, n: ["povray", "+I" + source("scene.pov"), "+Oscene.png", "-D", "+WT2",
-                                    "+W200", "+H%d" % (10 * n)],
-            outputs=("scene.png",), stderr=False),
+    Program("povray", lambda f, n: ["povray", "+I" + source("scene.pov"), "+Oscene.bmp", "+FB", "-D",
+                                    "+WT2", "+W200", "+H%d" % (10 * n)],
+            outputs=("scene.bmp",), stderr=False),
     Program("x264", lambda f, n: ["x264", "--quiet", "--no-progress", "--threads", "2", "--preset",
                                   "medium", "-o", "out.264", os.path.join(f, "in.y4m")],
             make_video, outputs=("out.264",), stderr=False),
