@@ -48,8 +48,6 @@
 1:      test    $1, %eax
         jz      2f
         mov     %eax, %r12d
-        add     $5, %r12d
-        mov     %r12d, %eax
 2:      inc     %eax
         test    $7, %al
         jnz     1b
@@ -76,6 +74,7 @@ bare_pick:
         .cfi_endproc
         .size   bare_pick, . - bare_pick
 
+        .section .text.unlikely, "ax", @progbits /* too far for a short jump */
         .globl  bare_tail
         .type   bare_tail, @function
 bare_tail:
@@ -85,6 +84,7 @@ bare_tail:
         .cfi_endproc
         .size   bare_tail, . - bare_tail
 
+        .text
         .globl  bare_saves
         .type   bare_saves, @function
 bare_saves:
