@@ -5,8 +5,10 @@
 #   make lint            formatting, static analysis, layering
 #   make check-modules   unwind rows of every module on this machine against readelf
 #   make check-torture   what breaks profilers, one small program each, under record
-#   make check-loss     ends at random moments, full disks, signals: no sample is lost
-#   make check-stops    random stops of real programs against eu-stack and gdb
+#   make check-loss      ends at random moments, full disks, signals: no sample is lost
+#   make check-stops     random stops of real programs against eu-stack and gdb
+#   make check-real      real programs from Debian's packages, plain and recorded
+#   make check-agreement the same programs under calltrail and under perf
 #   make check-full      the long runs: 100 million single steps, all modules, long fuzzing
 #   make fuzz            fuzz every reader for FUZZ_SECONDS each
 #   make bench           measure; writes bench/RESULTS.md
@@ -20,7 +22,7 @@ comma := ,
 BUILD := build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 MESON_FLAGS := --prefix=$(PREFIX) $(if $(SANITIZE),-Db_sanitize=$(SANITIZE) -Db_lundef=false)
 
-.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-loss check-stops check-full fuzz bench install clean
+.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-loss check-stops check-real check-agreement check-full fuzz bench install clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) calltrail libcalltrail-rt.so
@@ -65,6 +67,16 @@ check-loss: setup-tests
 check-stops: setup-tests
 	@$(MAKE) --no-print-directory tests
 	@scripts/check-stops --full
+
+check-real: setup
+	@scripts/setup real
+	@$(MAKE) --no-print-directory all
+	@CALLTRAIL=$(BUILD)/calltrail scripts/check-real --hz 999 --hz 9999
+
+check-agreement: setup
+	@scripts/setup real
+	@$(MAKE) --no-print-directory all
+	@CALLTRAIL=$(BUILD)/calltrail scripts/check-agreement
 
 check-full: setup-tests
 	@$(MAKE) --no-print-directory tests

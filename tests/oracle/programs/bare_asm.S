@@ -27,8 +27,8 @@
         .p2align 4
 .Lborrows:                              /* uses rcx for a while, and puts it back */
         push    %rcx
-        lea     1(%rdi), %ecx
-        mov     %ecx, %eax
+        lea     64(%rsp), %rcx          /* could be a caller's rsp, and is not */
+        lea     1(%rdi), %eax
         pop     %rcx
         ret
 
