@@ -1,4 +1,4 @@
-/* Calls assembly that nothing describes (bare_asm.S), from frames with and without frame pointers. */
+/* Calls assembly that nothing describes (bare_asm.S), also from a frame of variable size. */
 #include "checksum.h"
 
 #ifndef LOSSY
