@@ -5,8 +5,10 @@
 #   make lint            formatting, static analysis, layering
 #   make check-modules   unwind rows of every module on this machine against readelf
 #   make check-torture   what breaks profilers, one small program each, under record
-#   make check-loss     ends at random moments, full disks, signals: no sample is lost
-#   make check-stops    random stops of real programs against eu-stack and gdb
+#   make check-loss      ends at random moments, full disks, signals: no sample is lost
+#   make check-stops     random stops of real programs against eu-stack and gdb
+#   make check-real      real programs from Debian's packages, plain and recorded
+#   make check-agreement the same programs under calltrail and under perf
 #   make check-exports   exports in the viewers that npm has, and in Chromium
 #   make check-diff      what diff says of runs whose truth is known
 #   make check-full      the long runs: 100 million single steps, all modules, long fuzzing
@@ -22,7 +24,7 @@ comma := ,
 BUILD := build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 MESON_FLAGS := --prefix=$(PREFIX) $(if $(SANITIZE),-Db_sanitize=$(SANITIZE) -Db_lundef=false)
 
-.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-loss check-stops check-full fuzz bench install clean check-exports check-diff
+.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-loss check-stops check-full fuzz bench install clean check-exports check-diff check-real check-agreement
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) calltrail libcalltrail-rt.so
@@ -75,6 +77,16 @@ check-exports: setup-tests
 check-diff: setup-tests
 	@$(MAKE) --no-print-directory tests
 	@BUILD=$(BUILD) scripts/check-diff
+
+check-real: setup
+	@scripts/setup real
+	@$(MAKE) --no-print-directory all
+	@CALLTRAIL=$(BUILD)/calltrail scripts/check-real --hz 999 --hz 9999
+
+check-agreement: setup
+	@scripts/setup real
+	@$(MAKE) --no-print-directory all
+	@CALLTRAIL=$(BUILD)/calltrail scripts/check-agreement
 
 check-full: setup-tests
 	@$(MAKE) --no-print-directory tests

@@ -6,9 +6,12 @@
 /* What is known before an instruction. */
 struct state {
     bool reached;
-    uint8_t base;       /* what the CFA is counted from: X86_RSP, X86_RBP or X86_NONE (not known) */
+    uint8_t
+        base; /* what the CFA is counted from: X86_RSP, X86_RBP, the copy; X86_NONE: not known */
+    uint8_t copy;       /* a register with a copy of rsp, made before it was aligned; or X86_NONE */
     int32_t rsp_offset; /* CFA - rsp; kept while base is X86_RSP */
     int32_t rbp_offset; /* CFA - rbp, when rbp is a frame pointer; else NO_FRAME */
+    int32_t copy_offset;   /* CFA - copy */
     int8_t slot[AT_COUNT]; /* register saved at CFA - 8 * slot; 0: unchanged; or CLOBBERED */
 };
 
@@ -26,28 +29,42 @@ struct follower {
     uint8_t *is_entry;     /* the same: a function begins here */
     uint32_t *connected;   /* the same: union-find over instructions that control flows between */
     uint8_t *inconsistent; /* by the root of such a set: something in it cannot be right */
+    uint16_t *writes;      /* by the root: the general registers that it writes */
     VEC(uint32_t) todo;
 };
 
 static const struct state entry_state = {
-    .reached = true, .base = X86_RSP, .rsp_offset = 8, .rbp_offset = NO_FRAME};
+    .reached = true, .base = X86_RSP, .copy = X86_NONE, .rsp_offset = 8, .rbp_offset = NO_FRAME};
+
+/* What the CFA can be counted from when rsp is of no use. */
+static uint8_t base_without_rsp(const struct state *s)
+{
+    return s->rbp_offset != NO_FRAME ? X86_RBP : s->copy;
+}
 
 /*
  * Joins what two ways to one instruction say. Each change says less than before (counted from rsp,
- * then from rbp, then not known), so following ends. Returns whether `there` changed.
+ * then from rbp or a copy, then not known), so following ends. Returns whether `there` changed.
  */
 static bool join(struct state *there, const struct state *s)
 {
     struct state joined = *there;
     if (there->rbp_offset != s->rbp_offset)
         joined.rbp_offset = NO_FRAME;
-    if (there->base != s->base || (s->base == X86_RSP && there->rsp_offset != s->rsp_offset))
-        joined.base = joined.rbp_offset == NO_FRAME ? X86_NONE : X86_RBP;
-    if (joined.base == X86_RBP && joined.rbp_offset == NO_FRAME)
-        joined.base = X86_NONE;
-    if (memcmp(there->slot, s->slot, sizeof s->slot) != 0)
-        joined.base = X86_NONE;
-    if (joined.base == there->base && joined.rbp_offset == there->rbp_offset)
+    if (there->copy != s->copy || there->copy_offset != s->copy_offset)
+        joined.copy = X86_NONE;
+    if (there->base != s->base || (s->base == X86_RSP && there->rsp_offset != s->rsp_offset) ||
+        joined.base != X86_RSP)
+        joined.base = there->base == X86_NONE ? X86_NONE : base_without_rsp(&joined);
+    for (unsigned at = 0; at < AT_COUNT; at++) {
+        if (there->slot[at] == s->slot[at])
+            continue;
+        if (there->slot[at] > 0 || s->slot[at] > 0)
+            joined.base = X86_NONE;
+        joined.slot[at] = CLOBBERED; /* on one of the ways */
+    }
+    if (joined.base == there->base && joined.rbp_offset == there->rbp_offset &&
+        joined.copy == there->copy && memcmp(joined.slot, there->slot, sizeof joined.slot) == 0)
         return false;
     *there = joined;
     return true;
@@ -68,6 +85,7 @@ static void connect(struct follower *f, uint32_t a, uint32_t b)
     uint32_t x = root_of(f, a), y = root_of(f, b);
     f->connected[y] = x;
     f->inconsistent[x] |= f->inconsistent[y];
+    f->writes[x] |= f->writes[y];
 }
 
 /* Control reaches `offset` in this state. */
@@ -104,9 +122,21 @@ static int at_of(ZydisRegister reg)
     }
 }
 
+/* The number of a general register, whatever part of it is named; X86_NONE for others. */
+static uint8_t general_of(ZydisRegister reg)
+{
+    static const uint8_t by_id[] = {X86_RAX, X86_RCX, X86_RDX, X86_RBX, X86_RSP, X86_RBP,
+                                    X86_RSI, X86_RDI, X86_R8,  X86_R9,  X86_R10, X86_R11,
+                                    X86_R12, X86_R13, X86_R14, X86_R15};
+    ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+    return whole >= ZYDIS_REGISTER_RAX && whole <= ZYDIS_REGISTER_R15
+               ? by_id[whole - ZYDIS_REGISTER_RAX]
+               : X86_NONE;
+}
+
 static void lose_stack(struct state *s)
 {
-    s->base = s->rbp_offset == NO_FRAME ? X86_NONE : X86_RBP;
+    s->base = base_without_rsp(s);
 }
 
 /* rsp becomes CFA - offset. */
@@ -143,7 +173,7 @@ static void do_pop(struct state *s, const ZydisDecodedOperand *operand)
     if (at == AT_RBP) {
         s->rbp_offset = NO_FRAME;
         if (s->base == X86_RBP)
-            s->base = X86_NONE;
+            lose_stack(s);
     }
     if (s->base == X86_RSP)
         set_rsp_offset(s, (int64_t)s->rsp_offset - 8);
@@ -174,6 +204,9 @@ static void do_rsp_arithmetic(struct state *s, const ZydisDecodedInstruction *i,
     else if (i->mnemonic == ZYDIS_MNEMONIC_MOV && is_reg(&o[1], ZYDIS_REGISTER_RBP) &&
              s->rbp_offset != NO_FRAME)
         set_rsp_offset(s, s->rbp_offset);
+    else if (i->mnemonic == ZYDIS_MNEMONIC_MOV && s->copy != X86_NONE &&
+             o[1].type == ZYDIS_OPERAND_TYPE_REGISTER && general_of(o[1].reg.value) == s->copy)
+        set_rsp_offset(s, s->copy_offset);
     else
         lose_stack(s);
 }
@@ -182,6 +215,7 @@ static void do_leave(struct state *s)
 {
     if (s->rbp_offset == NO_FRAME) {
         s->base = X86_NONE;
+        s->copy = X86_NONE;
         return;
     }
     set_rsp_offset(s, (int64_t)s->rbp_offset - 8);
@@ -223,6 +257,23 @@ static bool is_restore(const struct state *s, const ZydisDecodedInstruction *i,
     return below == 8 * s->slot[at];
 }
 
+/* A register other than rsp is written: it becomes a copy of rsp, or the copy is gone. */
+static void do_copy(struct state *s, const ZydisDecodedInstruction *i, const ZydisDecodedOperand *o,
+                    uint8_t written)
+{
+    if (written == X86_NONE || written == X86_RBP)
+        return;
+    if (i->mnemonic == ZYDIS_MNEMONIC_MOV && is_reg(&o[1], ZYDIS_REGISTER_RSP) &&
+        s->base == X86_RSP) {
+        s->copy = written;
+        s->copy_offset = s->rsp_offset;
+    } else if (written == s->copy) {
+        s->copy = X86_NONE;
+        if (s->base == written)
+            s->base = X86_NONE;
+    }
+}
+
 /* The state behind an instruction that does not transfer control. */
 static void apply(struct state *s, const ZydisDecodedInstruction *i, const ZydisDecodedOperand *o)
 {
@@ -245,7 +296,6 @@ static void apply(struct state *s, const ZydisDecodedInstruction *i, const Zydis
         do_leave(s);
         return;
     case ZYDIS_MNEMONIC_CALL: /* rsp is back when it returns */
-    case ZYDIS_MNEMONIC_SYSCALL:
         return;
     default:
         break;
@@ -261,13 +311,15 @@ static void apply(struct state *s, const ZydisDecodedInstruction *i, const Zydis
         int at = at_of(whole);
         if (whole == ZYDIS_REGISTER_RSP)
             do_rsp_arithmetic(s, i, o);
+        else
+            do_copy(s, i, o, general_of(whole));
         if (whole == ZYDIS_REGISTER_RBP) {
             s->rbp_offset = i->mnemonic == ZYDIS_MNEMONIC_MOV &&
                                     is_reg(&o[1], ZYDIS_REGISTER_RSP) && s->base == X86_RSP
                                 ? s->rsp_offset
                                 : NO_FRAME;
             if (s->base == X86_RBP && s->rbp_offset == NO_FRAME)
-                s->base = X86_NONE;
+                lose_stack(s);
         }
         if (at >= 0 && is_restore(s, i, o, at))
             s->slot[at] = 0;
@@ -281,6 +333,17 @@ static bool never_returns(const ZydisDecodedInstruction *i)
     return i->mnemonic == ZYDIS_MNEMONIC_JMP || i->mnemonic == ZYDIS_MNEMONIC_RET ||
            i->mnemonic == ZYDIS_MNEMONIC_HLT || i->mnemonic == ZYDIS_MNEMONIC_UD2 ||
            i->mnemonic == ZYDIS_MNEMONIC_INT3;
+}
+
+static void note_writes(struct follower *f, uint32_t offset, const ZydisDecodedInstruction *i,
+                        const ZydisDecodedOperand *o)
+{
+    for (unsigned k = 0; k < i->operand_count; k++) {
+        uint8_t reg =
+            o[k].type == ZYDIS_OPERAND_TYPE_REGISTER ? general_of(o[k].reg.value) : X86_NONE;
+        if (reg != X86_NONE && (o[k].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+            f->writes[root_of(f, offset)] |= (uint16_t)(1u << reg);
+    }
 }
 
 /* Follows control from one place until it joins what is known. */
@@ -306,13 +369,13 @@ static void follow(struct follower *f, uint32_t offset)
             }
         }
         /* A function returns with the stack as it found it, or it was not followed rightly. */
-        if (i.mnemonic == ZYDIS_MNEMONIC_RET &&
-            (s.base != X86_RSP || s.rsp_offset != 8 || s.slot[AT_RBP] == CLOBBERED))
+        if (i.mnemonic == ZYDIS_MNEMONIC_RET && (s.base != X86_RSP || s.rsp_offset != 8))
             f->inconsistent[root_of(f, offset)] = 1;
         /* What goes on into another function is a call that does not return. */
         if (never_returns(&i) || next >= f->end || f->is_entry[next - f->start])
             return;
         apply(&s, &i, o);
+        note_writes(f, offset, &i, o);
         connect(f, offset, next);
         struct state *there = &f->states[next - f->start];
         if (there->reached) {
@@ -357,7 +420,9 @@ static void append_state(struct unwind_table *table, uint32_t pc, const struct s
                                   .reg = s->base,
                                   .index_reg = X86_NONE,
                                   .flags = SPECIAL_GUESSED,
-                                  .offset = s->base == X86_RSP ? s->rsp_offset : s->rbp_offset};
+                                  .offset = s->base == X86_RSP   ? s->rsp_offset
+                                            : s->base == X86_RBP ? s->rbp_offset
+                                                                 : s->copy_offset};
     for (unsigned at = 0; at < AT_COUNT; at++) {
         special.place[at] = (struct map_place){.kind = PLACE_SAME, .reg = X86_NONE};
         if (s->slot[at] == CLOBBERED) {
@@ -371,6 +436,28 @@ static void append_state(struct unwind_table *table, uint32_t pc, const struct s
     unwind_append(table, pc, unwind_special(table, &special));
 }
 
+/*
+ * While a function is called, the copy of rsp that its caller has in a register is still there only
+ * if the function does not write that register, which is known of those that were followed and call
+ * nobody themselves.
+ */
+static bool call_loses_copy(struct follower *f, const struct state *s,
+                            const ZydisDecodedInstruction *i, const ZydisDecodedOperand *o,
+                            uint32_t next)
+{
+    if (i->mnemonic != ZYDIS_MNEMONIC_CALL || s->base == X86_RSP || s->base == X86_RBP ||
+        s->base == X86_NONE)
+        return false;
+    if (o[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE || !o[0].imm.is_relative)
+        return true;
+    int64_t target = (int64_t)next + o[0].imm.value.s;
+    if (target < f->start || target >= f->end || !f->states[target - f->start].reached)
+        return true;
+    uint32_t callee = root_of(f, (uint32_t)target);
+    return f->inconsistent[callee] || (f->writes[callee] >> s->base & 1) ||
+           (f->writes[callee] >> X86_RSP & 1);
+}
+
 /* One row for each instruction that was reached; equal neighbours join. */
 static uint32_t append_states(struct unwind_table *table, struct follower *f)
 {
@@ -378,14 +465,18 @@ static uint32_t append_states(struct unwind_table *table, struct follower *f)
     uint32_t described = 0;
     for (uint32_t offset = f->start; offset < f->end;) {
         ZydisDecodedInstruction i;
+        ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
         uint32_t length = 1;
         const struct state *s = &f->states[offset - f->start];
         if (s->reached && f->inconsistent[root_of(f, offset)])
             s = &unknown;
         if (s->reached &&
-            ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
-                &f->decoder, NULL, f->bytes + (offset - f->start), f->end - offset, &i)))
+            ZYAN_SUCCESS(ZydisDecoderDecodeFull(&f->decoder, f->bytes + (offset - f->start),
+                                                f->end - offset, &i, o))) {
             length = i.length;
+            if (call_loses_copy(f, s, &i, o, offset + length))
+                s = &unknown;
+        }
         append_state(table, offset, s);
         if (s->reached && s->base != X86_NONE)
             described += length;
@@ -435,7 +526,8 @@ uint32_t decode_rows(struct unwind_table *table, const struct elf_file *file, ui
                          .states = must_calloc(size, sizeof *f.states),
                          .is_entry = must_calloc(size, sizeof *f.is_entry),
                          .connected = must_calloc(size, sizeof *f.connected),
-                         .inconsistent = must_calloc(size, sizeof *f.inconsistent)};
+                         .inconsistent = must_calloc(size, sizeof *f.inconsistent),
+                         .writes = must_calloc(size, sizeof *f.writes)};
     ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
     for (uint32_t i = 0; i < size; i++)
         f.connected[i] = i;
@@ -449,5 +541,6 @@ uint32_t decode_rows(struct unwind_table *table, const struct elf_file *file, ui
     free(f.is_entry);
     free(f.connected);
     free(f.inconsistent);
+    free(f.writes);
     return described;
 }

@@ -58,25 +58,48 @@ static void take_addresses(struct finder *f)
     }
 }
 
+/* Bytes that only look like a reference rarely lead to the start of something: the code before it
+ * must have ended. */
+static void take_target(struct finder *f, uint64_t target)
+{
+    const struct code_range *there = elf_code_at(f->file, target);
+    if (!there)
+        return;
+    uint8_t before = target > there->start ? there->bytes[target - there->start - 1] : 0x90;
+    if (target % 16 == 0 || before == 0xc3 || before == 0x90 || before == 0xcc)
+        take(f, target);
+}
+
+/* How many bytes the reference to code at `b` has before its 4 bytes of distance; 0: none there. */
+static unsigned reference_prefix(const uint8_t *b, uint64_t size, bool *is_jump)
+{
+    *is_jump = b[0] == 0xe9 || (size > 6 && b[0] == 0x0f && (b[1] & 0xf0) == 0x80);
+    if (b[0] == 0xe8 || b[0] == 0xe9)
+        return 1;
+    if (*is_jump)
+        return 2;
+    /* lea n(%rip), %reg */
+    return size > 7 && (b[0] & 0xfb) == 0x48 && b[1] == 0x8d && (b[2] & 0xc7) == 0x05 ? 3 : 0;
+}
+
 /*
- * What direct calls lead to. Bytes that only look like a call rarely lead to the start of
- * something: the code before it must have ended.
+ * What direct calls lead to; tail calls, which are jumps from functions that are described; and
+ * what `lea n(%rip), %reg` points at: that is how a program fills its tables of functions that
+ * differ by processor, whose assembly is often not described. A place inside a function that is
+ * taken for an entry does no harm: following it does not lead to a return with the stack as it
+ * should be, and then nothing is said about it.
  */
-static void take_call_targets(struct finder *f, const struct code_range *code)
+static void take_references(struct finder *f, const struct code_range *code)
 {
     uint64_t size = code->end - code->start;
     for (uint64_t i = 0; i + 5 <= size; i++) {
+        bool is_jump;
+        unsigned before = reference_prefix(code->bytes + i, size - i, &is_jump);
+        if (!before || (is_jump && is_uncovered(f, code->start + i)))
+            continue;
         int32_t relative;
-        if (code->bytes[i] != 0xe8)
-            continue;
-        memcpy(&relative, code->bytes + i + 1, sizeof relative);
-        uint64_t target = code->start + i + 5 + (uint64_t)(int64_t)relative;
-        const struct code_range *there = elf_code_at(f->file, target);
-        if (!there)
-            continue;
-        uint8_t before = target > there->start ? there->bytes[target - there->start - 1] : 0x90;
-        if (target % 16 == 0 || before == 0xc3 || before == 0x90 || before == 0xcc)
-            take(f, target);
+        memcpy(&relative, code->bytes + i + before, sizeof relative);
+        take_target(f, code->start + i + before + 4 + (uint64_t)(int64_t)relative);
     }
 }
 
@@ -97,7 +120,7 @@ void entries_find(const struct elf_file *file, const struct cfi *cfi,
     }
     take_addresses(&f);
     for (size_t i = 0; i < file->code.count; i++)
-        take_call_targets(&f, &file->code.items[i]);
+        take_references(&f, &file->code.items[i]);
     if (!out->offsets.count)
         return;
     qsort(out->offsets.items, out->offsets.count, sizeof *out->offsets.items, by_value);

@@ -200,6 +200,11 @@ bool event_first_tick(struct thread *t)
     enum { LATE_NS = 10000 };
     uint64_t half = t->first_period_ns / 2;
     bool counts = cpu_ns_at_tick(t) < t->first_period_ns + (half > LATE_NS ? half : LATE_NS);
+    if (is_confined()) { /* a new event is no longer allowed; this one has had its only tick */
+        t->first_period_ns = 0;
+        guest->arena->threads_not_sampled++;
+        return counts;
+    }
     event_stop(t);
     if (!start_perf(t, guest->arena->period_ns))
         guest->arena->threads_not_sampled++;

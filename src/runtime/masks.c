@@ -178,3 +178,28 @@ EXPORTED int sigaction(int number, const struct sigaction *action, struct sigact
     }
     return status;
 }
+
+/*
+ * The older ways to install a handler do not go through sigaction: a program that puts all signals
+ * back to their defaults must not die of ours.
+ */
+#define OLDER_WAY(name)                                                                            \
+    EXPORTED sighandler_t name(int number, sighandler_t handler)                                   \
+    {                                                                                              \
+        static sighandler_t (*real)(int, sighandler_t);                                            \
+        if (guest->arena && number == SAMPLE_SIGNAL) {                                             \
+            sighandler_t before = program_action.sa_handler;                                       \
+            program_action = (struct sigaction){.sa_handler = handler};                            \
+            return before;                                                                         \
+        }                                                                                          \
+        if (!real)                                                                                 \
+            *(void **)&real = dlsym(RTLD_NEXT, #name);                                             \
+        return real(number, handler);                                                              \
+    }
+
+OLDER_WAY(signal)
+OLDER_WAY(bsd_signal)
+OLDER_WAY(ssignal)
+OLDER_WAY(sysv_signal)
+OLDER_WAY(__sysv_signal)
+OLDER_WAY(sigset)

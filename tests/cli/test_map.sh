@@ -200,7 +200,7 @@ unusable() { # where the cache should be
         grep -q '^calltrail: warning: .*in memory for this run' "$work/err1"
 }
 check "a cache that cannot be made is a warning" unusable /dev/null/cache
-others_cache() { mkdir -p "$work/open/calltrail/maps-2" && chmod 777 "$work/open/calltrail/maps-2" && unusable "$work/open"; }
+others_cache() { mkdir -p "$work/open/calltrail/maps-3" && chmod 777 "$work/open/calltrail/maps-3" && unusable "$work/open"; }
 check "a cache that others can write is not used" others_cache
 small_disk() { # a file system of 64 KB, in a namespace of our own
     unshare -rm sh -c "mkdir -p '$work/small' && mount -t tmpfs -o size=64k none '$work/small' &&

@@ -230,6 +230,7 @@ CASES = [
     # 6: signals of the program's own
     Case("r06_own_sigprof", checks=[ms("with_timer", 150), ms("all_blocked", 100), threads(3),
                                     ms("on_profile", 0)]),
+    Case("r06_reset", checks=[ms("after_reset", 300)]),
     Case("r06_masks", checks=[ms("in_handler", 250), ms("inherits", 50), ms("after_jump", 100)]),
     # 7: children
     children("vfork", 2),

@@ -15,6 +15,8 @@ syscall:
         endbr64
         cmp     $__NR_rt_sigprocmask, %rdi
         je      watched_syscall
+        cmp     $__NR_rt_sigaction, %rdi
+        je      watched_syscall
         cmp     $__NR_clone, %rdi
         je      1f
         cmp     $__NR_fork, %rdi
