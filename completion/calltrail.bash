@@ -19,6 +19,11 @@ _calltrail_files() { # pattern of names, of files beside folders
     )
 }
 
+_calltrail_folders() {
+    compopt -o filenames 2>/dev/null
+    mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+}
+
 # The names of something in the profile on the command line, or the default one: `calltrail info
 # --json` has a line for each.
 _calltrail_names() { # key
@@ -40,7 +45,7 @@ _calltrail() {
         return
     fi
     case $before in
-    --view) _calltrail_words summary contexts topdown bottomup flat threads processes phases ;;
+    --view) _calltrail_words summary contexts topdown bottomup flat kctx threads processes phases ;;
     --metric) _calltrail_lines "$(_calltrail_names metrics)" ;;
     --color) _calltrail_words auto always never ;;
     --sort) _calltrail_words self total name ;;
@@ -49,11 +54,15 @@ _calltrail() {
         _calltrail_words "$("$program" export --help 2>/dev/null |
             awk '$1 == "--to" && $2 != "FORMAT" { print $2 }')"
         ;;
+    --from)
+        _calltrail_words "$("$program" import --help 2>/dev/null | awk '$1 == "--from" { print $2 }')"
+        ;;
     -e | --event) _calltrail_words cpu ;;
-    -o | --output) _calltrail_files '*' ;;
+    -o | --output | --replay) _calltrail_files '*' ;;
+    --source-dir | --debug-dir) _calltrail_folders ;;
     -F | --frequency | --delay | --duration | --limit | --depth | --min | --min-share | --fail-over | \
-        --callers | --callees | --focus | --ignore | --show-from | --only-module | --thread | \
-        --process | --phase | --fn | --explain | --k) ;;
+        --callers | --callees | --lines | --focus | --ignore | --show-from | --only-module | --thread | \
+        --process | --phase | --fn | --explain | --k | --unit) ;;
     *)
         if [[ $cur == -* ]]; then
             _calltrail_words "$("$program" "$command" --help 2>/dev/null |
@@ -61,7 +70,7 @@ _calltrail() {
             return
         fi
         case $command in
-        report | kctx | info | export | diff | merge) _calltrail_files '*.ctp' ;;
+        report | kctx | info | export | symbolize | diff | merge) _calltrail_files '*.ctp' ;;
         record)
             mapfile -t programs < <(compgen -c -- "$cur")
             _calltrail_files '*'

@@ -18,7 +18,7 @@ fail() {
 # ---- Man pages
 
 "$CALLTRAIL" --help | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }' >commands
-[ "$(wc -l <commands)" -ge 9 ] || fail commands "$(cat commands)"
+[ "$(wc -l <commands)" -ge 12 ] || fail commands "$(cat commands)"
 while read -r command; do
     page=$here/docs/man/calltrail-$command.1
     if [ ! -f "$page" ]; then
@@ -71,6 +71,10 @@ completes complete-option '--metric --min-share ' "$CALLTRAIL" report --m
 completes complete-short-option '-o ' "$CALLTRAIL" merge -o
 completes complete-metric 'cpu malloc ' "$CALLTRAIL" report fixed.ctp --metric ''
 completes complete-view 'threads topdown ' "$CALLTRAIL" report --view t
+completes complete-chains 'kctx ' "$CALLTRAIL" report --view k
+completes complete-format 'perf pprof ' "$CALLTRAIL" import --from p
+completes complete-folder 'folder ' "$CALLTRAIL" symbolize --debug-dir f
+completes complete-to-symbolize 'fixed.ctp folder ' "$CALLTRAIL" symbolize f
 completes complete-profile 'fixed.ctp folder ' "$CALLTRAIL" diff f
 completes complete-any-file 'other.txt ' "$CALLTRAIL" map oth
 
