@@ -21,7 +21,7 @@ static const char usage[] =
     "\n"
     "  --from folded  stacks, one on a line: f1;f2;f3 value, outermost first\n"
     "  --from perf    what `perf script` prints; each event is a metric\n"
-    "  --from pprof   profile.proto, gzipped or not: Go, pprof -proto\n"
+    "  --from pprof   profile.proto, gzipped or not: what Go and pprof write\n"
     "  --from auto    whichever it is (default)\n"
     "  -o OUT         file to write; calltrail.ctp when it is not given\n"
     "  --metric NAME  what folded stacks count; default: samples\n"

@@ -85,8 +85,8 @@ if ! make -s -C "$here" install BUILD="$build" DESTDIR="$dir/dest" PREFIX=/opt/c
     fail install "$(tail -1 log)"
 fi
 prefix=$dir/dest/opt/calltrail
-for file in bin/calltrail share/man/man1/calltrail.1 share/man/man1/calltrail-merge.1 \
-    share/bash-completion/completions/calltrail; do
+pages=$(cd "$here/docs/man" && printf 'share/man/man1/%s ' *.1)
+for file in bin/calltrail $pages share/bash-completion/completions/calltrail; do
     if [ -f "$prefix/$file" ]; then ok "installed $file"; else fail "installed $file" "it is not there"; fi
 done
 if "$prefix/bin/calltrail" record -o true.ctp /bin/true 2>err && "$prefix/bin/calltrail" info true.ctp >out
