@@ -494,7 +494,8 @@ static void folded_stacks_agree_with_all_paths(void **state)
         char *text, *rest;
         size_t size;
         FILE *out = open_memstream(&text, &size);
-        struct export_options options = {.metric = "cost", .threads = by_thread};
+        struct export_options options = {
+            .metric = "cost", .threads = by_thread, .no_inline = folding};
         assert_int_equal(export_profile(&p, export_find("folded"), &options, out, &err), CT_OK);
         fclose(out);
         rest = text;
