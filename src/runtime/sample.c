@@ -5,6 +5,7 @@
 #include "runtime/arch/x86_64/syscall.h"
 #include "runtime/channel_format.h"
 
+#include <string.h>
 #include <ucontext.h>
 
 enum { RED_ZONE = 128 };
@@ -217,6 +218,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 void sample_install(void)
 {
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
-    sigfillset(&action.sa_mask);
+    /* sigfillset leaves out the two of libc's own, one of which cancels threads. */
+    memset(&action.sa_mask, 0xff, sizeof action.sa_mask);
     masks_real_sigaction(SAMPLE_SIGNAL, &action, NULL);
 }
