@@ -52,6 +52,15 @@ def state_of(pid):
         return "X"
 
 
+def runs_a_program(pid):
+    """Neither calltrail itself, before exec, nor the dynamic linker, which lists libraries."""
+    try:
+        name = os.path.basename(os.readlink("/proc/%d/exe" % pid))
+    except OSError:
+        return False
+    return name != "calltrail" and not name.startswith("ld-linux")
+
+
 def children_of(pid):
     try:
         with open("/proc/%d/task/%d/children" % (pid, pid), encoding="utf-8") as file:
@@ -197,8 +206,10 @@ class Recording:
         return len(self.arenas)
 
     def find_program(self):
+        """The child that has become the program: others make maps, or ask the dynamic linker."""
         if not self.program:
-            self.program = next(iter(children_of(self.pid)), None)
+            self.program = next((child for child in children_of(self.pid) if runs_a_program(child)),
+                                None)
         return self.program
 
     def stop(self):
