@@ -16,6 +16,7 @@ struct record_options {
     bool follow;
     bool verify;
     bool no_lines;     /* function names only: debug information is not read */
+    bool trampoline;
     double delay_s;    /* before the first sample */
     double duration_s; /* of sampling; 0: to the end */
     char **command;    /* the program and its arguments; ends with NULL */
