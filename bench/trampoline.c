@@ -115,7 +115,7 @@ static NOINLINE long work(int depth)
 {
     if (depth == 0) {
         long result = 0;
-        for (int i = 0; i < 40; i++)
+        for (int i = 0; i < 400; i++)
             result += tree(18);
         return result;
     }
