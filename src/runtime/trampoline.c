@@ -35,7 +35,7 @@ static_assert(sizeof(struct mark) == MARK_BYTES, "the assembly counts in it");
 
 struct mark trampoline_marks[MARK_COUNT] __attribute__((visibility("hidden"), aligned(64)));
 
-extern char trampoline_stubs[], trampoline_stubs_end[], trampoline_exit[];
+extern char trampoline_stubs[], trampoline_exit[];
 void *trampoline_bounce(uint32_t number, uint64_t sp) __attribute__((visibility("hidden")));
 void trampoline_resume(void *exception) __attribute__((visibility("hidden"), noreturn));
 
@@ -51,8 +51,7 @@ static uint64_t word_of(uint32_t number)
 
 static bool is_stub(uint64_t pc)
 {
-    return pc - (uint64_t)(uintptr_t)trampoline_stubs <
-           (uint64_t)(trampoline_stubs_end - trampoline_stubs);
+    return pc - (uint64_t)(uintptr_t)trampoline_stubs < (uint64_t)MARK_COUNT * MARK_STUB_BYTES;
 }
 
 static uint32_t number_of(uint64_t pc)

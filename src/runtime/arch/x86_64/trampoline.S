@@ -29,8 +29,8 @@
 
     .text
     .p2align 5
-    .globl trampoline_stubs, trampoline_stubs_end, trampoline_exit
-    .hidden trampoline_stubs, trampoline_stubs_end, trampoline_exit
+    .globl trampoline_stubs, trampoline_exit
+    .hidden trampoline_stubs, trampoline_exit
     .hidden trampoline_marks, trampoline_personality, trampoline_bounce, trampoline_resume
     .type trampoline_stubs, @function
 trampoline_stubs:
@@ -75,7 +75,6 @@ trampoline_stubs:
     .set number, number + 1
     .endr
     .p2align 5, 0xcc
-trampoline_stubs_end:
     .cfi_endproc
     .size trampoline_stubs, . - trampoline_stubs
 
