@@ -559,7 +559,8 @@ void trampoline_resume(void *exception)
     void (*resume)(void *);
     *(void **)&resume = dlsym(RTLD_DEFAULT, "_Unwind_Resume");
     if (!resume) {
-        void *library = dlopen("libgcc_s.so.1", RTLD_NOW);
+        static void *library; /* stays */
+        library = dlopen("libgcc_s.so.1", RTLD_NOW);
         *(void **)&resume = library ? dlsym(library, "_Unwind_Resume") : NULL;
     }
     if (resume)
