@@ -195,6 +195,13 @@ NOINLINE static int put_aside(int k, int level, char *top)
     return result + 1;
 }
 
+NOINLINE static int deeper(int words, int level)
+{
+    char *room = __builtin_alloca((size_t)words * 16 + 16);
+    __asm__ volatile("" : : "r"(room) : "memory");
+    return deep(2, level, 0);
+}
+
 NOINLINE static int copies(int level)
 {
     char *top = __builtin_frame_address(0);
@@ -202,6 +209,8 @@ NOINLINE static int copies(int level)
         return put_aside(10, level, top);
     for (int i = 0; i < 20; i++) /* others use the place, and are marked there */
         check(deep(i, i % 7, 0) == i + 1);
+    for (int i = 0; level == 3 && i < 3000; i++) /* more than there are entries for marks */
+        check(deeper(i, 1) == 3);
     bring_back();
     return 0;
 }
