@@ -26,7 +26,17 @@
 static void (*sample_handler)(int, siginfo_t *, void *);
 static void *runtime_base;
 
-/* What the kernel has, not what libc's sigaction, which the runtime replaces, would tell. */
+/* libc's sigaction and syscall would not tell: the runtime stands in for them. */
+static UNUSED long raw_syscall(long number, long a, const void *b, void *c, long d)
+{
+    register long r10 __asm__("r10") = d;
+    __asm__ volatile("syscall"
+                     : "+a"(number)
+                     : "D"(a), "S"(b), "d"(c), "r"(r10)
+                     : "rcx", "r11", "memory");
+    return number;
+}
+
 static UNUSED void marks_begin(void)
 {
     struct {
@@ -36,7 +46,7 @@ static UNUSED void marks_begin(void)
         unsigned long mask;
     } action = {0};
     Dl_info info;
-    syscall(SYS_rt_sigaction, SIGSTKFLT, NULL, &action, 8);
+    raw_syscall(SYS_rt_sigaction, SIGSTKFLT, NULL, &action, 8);
     if ((uintptr_t)action.handler > 1 && dladdr((void *)action.handler, &info)) {
         sample_handler = action.handler;
         runtime_base = info.dli_fbase;
@@ -52,14 +62,14 @@ static UNUSED void sample(ucontext_t *context)
     memset(&info, 0, sizeof info);
     if (!sample_handler)
         return;
-    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, 8);
+    raw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, 8);
     while (__builtin_ia32_rdtsc() - last_end < 9 * last_took)
         ;
     uint64_t start = __builtin_ia32_rdtsc();
     sample_handler(SIGSTKFLT, &info, context);
     last_end = __builtin_ia32_rdtsc();
     last_took = last_end - start;
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8);
+    raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8);
 }
 
 static UNUSED int is_runtime(uintptr_t pc)
