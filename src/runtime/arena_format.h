@@ -119,9 +119,9 @@ enum key_flags { KEY_IS_PC = 1, KEY_GUESSED = 2, KEY_GAP = 4, KEY_ROOT = 8, KEY_
 
 struct arena_node {
     uint64_t key;
-    uint32_t parent; /* place; 0 for the root */
-    uint32_t hash;   /* of all keys from the root to here; the runtime's own */
-    uint64_t count;  /* samples whose innermost frame this is */
+    uint32_t parent;  /* place; 0 for the root */
+    uint32_t hash;    /* of all keys from the root to here; the runtime's own */
+    uint64_t count;   /* samples whose innermost frame this is */
     uint32_t returns; /* of frames in this context that were marked */
     uint32_t unused;
 };
