@@ -305,7 +305,7 @@ static void write_thread(struct collector *c, const struct arena_view *v,
             parent = 0;
         if (i)
             parent += first;
-        uint64_t value = n->count * period;
+        uint64_t value = (uint64_t)n->count * period;
         profile_write_nodes(c->writer, &parent, &frame, 1);
         profile_write_values(c->writer, c->metric, &value, 1);
         uint64_t returns = n->returns;

@@ -163,7 +163,7 @@ static bool take_sample(struct thread *t, const ucontext_t *context, uint64_t ti
         return false;
     }
     uint64_t weight = ticks + settle(t);
-    ((struct arena_node *)arena_at(node))->count += weight;
+    ((struct arena_node *)arena_at(node))->count += (uint32_t)weight;
     struct arena_thread *record = t->record;
     record->samples += weight;
     record->ends[t->stack.end] += weight;
