@@ -5,6 +5,7 @@
 #   make lint            formatting, static analysis, layering
 #   make check-modules   unwind rows of every module on this machine against readelf
 #   make check-torture   what breaks profilers, one small program each, under record
+#   make check-trampoline marked frames: unwinders, registers, jumps, single steps
 #   make check-loss      ends at random moments, full disks, signals: no sample is lost
 #   make check-stops     random stops of real programs against eu-stack and gdb
 #   make check-real      real programs from Debian's packages, plain and recorded
@@ -24,7 +25,7 @@ comma := ,
 BUILD := build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 MESON_FLAGS := --prefix=$(PREFIX) $(if $(SANITIZE),-Db_sanitize=$(SANITIZE) -Db_lundef=false)
 
-.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-loss check-stops check-full fuzz bench install clean check-exports check-diff check-real check-agreement
+.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-loss check-stops check-full fuzz bench install clean check-exports check-diff check-real check-agreement
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) calltrail libcalltrail-rt.so
@@ -57,6 +58,10 @@ lint: setup-tests
 check-modules: setup-tests
 	@$(MAKE) --no-print-directory tests
 	@CFI_ORACLE=$(BUILD)/tests/cfi_oracle scripts/check-modules
+
+check-trampoline: setup-tests
+	@$(MAKE) --no-print-directory tests
+	@scripts/check-trampoline --full
 
 check-torture: setup-tests
 	@$(MAKE) --no-print-directory tests

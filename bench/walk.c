@@ -88,7 +88,7 @@ static __attribute__((noinline)) int walk_again(void)
     struct walk_registers r;
     struct walk_memory memory = memory_of_this_process(stack_start, stack_end);
     capture(&r);
-    stack_walk(&known_stack, &module_set, &r, &memory);
+    stack_walk(&known_stack, &module_set, &r, &memory, (struct stack_mark){0});
     return (int)known_stack.count;
 }
 

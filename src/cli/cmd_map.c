@@ -149,6 +149,8 @@ static void print_function_text(const struct map *map, const struct map_function
         print_parent(map, &map->functions[f->parent]);
     if (!(f->flags & FUNCTION_HAS_CFI))
         fputs("  (no unwind information)", stdout);
+    if (map_find_unmarkable(&map->tables, f->start))
+        fputs("  (uses its return address)", stdout);
     putchar('\n');
 }
 
@@ -166,6 +168,7 @@ static void print_function_json(const struct map *map, const struct map_function
     json_bool(json, "symbol", f->flags & FUNCTION_HAS_SYMBOL);
     json_bool(json, "unwind", f->flags & FUNCTION_HAS_CFI);
     json_bool(json, "ifunc", f->flags & FUNCTION_IFUNC);
+    json_bool(json, "uses_return_address", map_find_unmarkable(&map->tables, f->start) != NULL);
     if ((f->flags & FUNCTION_FRAGMENT) && f->parent < map->function_count)
         json_unsigned(json, "part_of", map->header->base + map->functions[f->parent].start);
     json_close(json, '}');

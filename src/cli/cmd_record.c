@@ -19,6 +19,7 @@ static const char usage[] =
     "      --duration S    sample for so many seconds\n"
     "      --no-follow     leave out the processes that it starts\n"
     "      --no-lines      do not read debug information; calltrail symbolize can do so later\n"
+    "      --no-trampoline leave the program's stack alone: deep stacks cost more, no returns\n"
     "      --verify        walk every stack twice, in two ways, and compare\n"
     "\n"
     "The exit status is the program's. SIGUSR2 to calltrail writes what there is so far.\n";
@@ -41,10 +42,12 @@ int cmd_record(int argc, char **argv)
                                             {"duration", required_argument, NULL, 'D'},
                                             {"no-follow", no_argument, NULL, 'n'},
                                             {"no-lines", no_argument, NULL, 'L'},
+                                            {"no-trampoline", no_argument, NULL, 't'},
                                             {"verify", no_argument, NULL, 'v'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
-    struct record_options record = {.output = "calltrail.ctp", .rate_hz = 999, .follow = true};
+    struct record_options record = {
+        .output = "calltrail.ctp", .rate_hz = 999, .follow = true, .trampoline = true};
     char *end;
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, "+:F:o:e:h", options, NULL)) != -1;) {
@@ -74,6 +77,9 @@ int cmd_record(int argc, char **argv)
             break;
         case 'L':
             record.no_lines = true;
+            break;
+        case 't':
+            record.trampoline = false;
             break;
         case 'v':
             record.verify = true;

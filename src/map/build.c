@@ -11,6 +11,7 @@
 #include "map/fragments.h"
 #include "map/functions.h"
 #include "map/map.h"
+#include "map/unmarkable.h"
 #include "map/unwind.h"
 
 #include <errno.h>
@@ -24,6 +25,7 @@ struct build {
     struct functions functions;
     struct unwind_table table;
     struct corrections corrections;
+    struct unmarkable unmarkable;
     struct entries entries;
     struct map_header header;
     VEC(uint32_t) index;
@@ -190,6 +192,8 @@ static int write_all(struct build *b, FILE *out, struct ct_error *err)
                           sizeof(struct map_special)},
         [MAP_CORRECTIONS] = {b->corrections.items.items, b->corrections.items.count,
                              sizeof(struct map_correction)},
+        [MAP_UNMARKABLE] = {b->unmarkable.items.items, b->unmarkable.items.count,
+                            sizeof(struct map_range)},
         [MAP_FUNCTIONS] = {b->functions.items.items, b->functions.items.count,
                            sizeof(struct map_function)},
         [MAP_ALIASES] = {b->functions.aliases.items, b->functions.aliases.count, sizeof(uint32_t)},
@@ -261,12 +265,16 @@ int map_build_elf(struct elf_file *file, FILE *out, struct ct_error *err)
                                     .special_count = (uint32_t)b.table.specials.count};
         fragments_join(&b.file, &tables, &b.functions);
         corrections_find(&b.file, &b.cfi, &tables, &b.table, &b.corrections);
+        tables.specials = b.table.specials.items; /* corrections may have added some */
+        tables.special_count = (uint32_t)b.table.specials.count;
+        unmarkable_find(&b.file, &b.cfi, &b.functions, &tables, &b.unmarkable);
         status = write_all(&b, out, err);
         functions_free(&b.functions);
         elf_free_symbols(&b.symbols);
         unwind_free(&b.table);
         vec_free(&b.index);
         vec_free(&b.corrections.items);
+        vec_free(&b.unmarkable.items);
         entries_free(&b.entries);
     }
     cfi_free(&b.cfi);

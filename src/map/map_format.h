@@ -84,6 +84,16 @@ struct map_correction {
     uint32_t rule;
 };
 
+/*
+ * A function, or code, whose return address must stay as it is: it looks at the address itself, or
+ * ends in a jump to what may.
+ */
+struct map_range {
+    uint32_t start;
+    uint32_t end;
+    uint32_t reads;
+};
+
 enum cfa_kind {
     CFA_UNKNOWN, /* there is a description, but not one that a rule can say */
     CFA_NONE,    /* nobody describes this code */
@@ -162,6 +172,7 @@ enum map_section_id {
     MAP_SAVES,    /* uint16_t: one for each row */
     MAP_SPECIALS, /* struct map_special */
     MAP_CORRECTIONS, /* struct map_correction, sorted by start */
+    MAP_UNMARKABLE,  /* struct map_range, sorted: functions that use their return address */
     MAP_FUNCTIONS,   /* struct map_function, sorted by start */
     MAP_ALIASES,     /* uint32_t: names */
     MAP_STRINGS,     /* char, each string ends with a zero byte, the last byte is zero */
@@ -217,6 +228,8 @@ struct map_tables {
     uint32_t row_count;
     uint32_t special_count;
     uint32_t correction_count;
+    const struct map_range *unmarkable;
+    uint32_t unmarkable_count;
 };
 
 enum { NO_ROW = -1 };
@@ -234,6 +247,21 @@ static inline const struct map_correction *map_find_correction(const struct map_
             high = middle;
     }
     return low && offset < t->corrections[low - 1].end ? &t->corrections[low - 1] : (void *)0;
+}
+
+/* The function here whose return address must stay as it is, or NULL. */
+static inline const struct map_range *map_find_unmarkable(const struct map_tables *t,
+                                                          uint64_t offset)
+{
+    uint32_t low = 0, high = t->unmarkable_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (t->unmarkable[middle].start <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && offset < t->unmarkable[low - 1].end ? &t->unmarkable[low - 1] : (void *)0;
 }
 
 /* The row that holds at `offset`, or NO_ROW. Safe whatever the tables contain. */

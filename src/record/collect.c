@@ -9,6 +9,7 @@
 #include "elf/elf_file.h"
 #include "profile/profile.h"
 #include "record/jit.h"
+#include "runtime/channel_format.h"
 #include "runtime/walk.h"
 
 #include <string.h>
@@ -26,6 +27,7 @@ struct module {
 /* What was counted, of one process or of all. */
 struct totals {
     uint64_t samples, complete, walked, checked, differ, lost, merged, threads_not_sampled;
+    uint64_t marks_set, bounces, reused, stale; /* of the trampoline */
     uint64_t handler_ticks;
     uint64_t arena_bytes;
     uint64_t histogram[ARENA_HISTOGRAM]; /* of the handler's time, in ticks */
@@ -52,7 +54,8 @@ struct collector {
     struct totals process, all;    /* of the process at hand, and of all */
     VEC(uint32_t) node_counts;     /* of each thread: a program that still runs adds more */
     size_t next_count, last_count; /* of those, the ones that are left of the process at hand */
-    uint32_t metric;
+    uint32_t metric, returns_metric;
+    bool has_returns;       /* the trampoline was in use */
     struct jit_map jit;     /* of the process at hand */
     const struct map *vdso; /* or NULL */
     bool vdso_tried;
@@ -302,9 +305,12 @@ static void write_thread(struct collector *c, const struct arena_view *v,
             parent = 0;
         if (i)
             parent += first;
-        uint64_t value = n->count * period;
+        uint64_t value = (uint64_t)n->count * period;
         profile_write_nodes(c->writer, &parent, &frame, 1);
         profile_write_values(c->writer, c->metric, &value, 1);
+        uint64_t returns = n->returns;
+        if (c->has_returns)
+            profile_write_values(c->writer, c->returns_metric, &returns, 1);
     }
 }
 
@@ -318,6 +324,10 @@ static void add_thread_totals(struct totals *sum, const struct arena_thread *t)
     sum->lost += t->fired > t->arrived ? t->fired - t->arrived : 0;
     sum->merged += t->merged;
     sum->handler_ticks += t->handler_ticks;
+    sum->marks_set += t->marks_set;
+    sum->bounces += t->bounces;
+    sum->reused += t->frames_reused;
+    sum->stale += t->stale_marks;
     for (unsigned i = 0; i < ARENA_HISTOGRAM; i++)
         sum->histogram[i] += t->handler_histogram[i];
 }
@@ -329,6 +339,10 @@ static void add_totals(struct totals *sum, const struct totals *part)
     sum->walked += part->walked;
     sum->checked += part->checked;
     sum->differ += part->differ;
+    sum->marks_set += part->marks_set;
+    sum->bounces += part->bounces;
+    sum->reused += part->reused;
+    sum->stale += part->stale;
     sum->lost += part->lost;
     sum->merged += part->merged;
     sum->handler_ticks += part->handler_ticks;
@@ -500,6 +514,12 @@ static void add_facts(struct collector *c, enum ctp_scope scope, uint32_t index,
     profile_fact_f64(w, scope, index, "handler_s", (double)t->handler_ticks / ticks / 1e9);
     profile_fact_f64(w, scope, index, "frames_walked_per_sample",
                      t->samples ? (double)t->walked / (double)t->samples : 0);
+    if (c->has_returns) {
+        profile_fact_u64(w, scope, index, "marks_set", t->marks_set);
+        profile_fact_u64(w, scope, index, "bounces", t->bounces);
+        profile_fact_u64(w, scope, index, "frames_reused", t->reused);
+        profile_fact_u64(w, scope, index, "stale_marks", t->stale);
+    }
     profile_fact_u64(w, scope, index, "verify_checked", t->checked);
     profile_fact_u64(w, scope, index, "verify_differ", t->differ);
     profile_fact_f64(w, scope, index, "utime_s", t->utime_s);
@@ -551,6 +571,16 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
                                 .kind = CTP_METRIC_SAMPLED,
                                 .period = s->period_ns};
     c.metric = profile_add_metric(c.writer, &metric);
+    c.has_returns = s->flags & CHANNEL_TRAMPOLINE;
+    if (c.has_returns) {
+        struct ctp_metric returns = {
+            .name = profile_add_string(c.writer, "returns"),
+            .unit = profile_add_string(c.writer, "returns"),
+            .description =
+                profile_add_string(c.writer, "returns of calls that were under way at a sample"),
+            .kind = CTP_METRIC_AT_LEAST};
+        c.returns_metric = profile_add_metric(c.writer, &returns);
+    }
     uint32_t nodes = 0;
     VEC(size_t) last_counts = {0};
     for (size_t i = 0; i < s->arenas.count; i++) {

@@ -108,6 +108,7 @@ static int reopen_arena(struct server *s, const char *path, struct ct_error *err
     a.header->program[ARENA_PROGRAM_BYTES - 1] = '\0';
     a.path = must_strdup(path);
     s->period_ns = a.header->period_ns;
+    s->flags = a.header->flags;
     vec_push(&s->arenas, a);
     return CT_OK;
 }
@@ -375,6 +376,7 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
                                       .start_ns = start_ns,
                                       .realtime_at_zero_ns = clock_ns(CLOCK_REALTIME) - start_ns,
                                       .period_ns = s->period_ns,
+                                      .flags = (uint32_t)s->flags,
                                       .paused = s->paused};
     program_of(pid, a.header->program);
     __atomic_store_n(&a.header->magic, ARENA_MAGIC, __ATOMIC_RELEASE); /* complete from here on */

@@ -64,6 +64,18 @@ static void print_rows(struct sheet *sheet, const struct outline *outline, bool 
                               {.number = row->total},
                               {.number = row->label, .prefix = prefix},
                               {.number = row->self}};
+        /* Shorter calls are not all counted: each costs at most that. */
+        uint64_t period = profile_metric(sheet->view->profile, sheet->view->metric)->period;
+        uint64_t per_call = row->returns ? row->total / row->returns : 0;
+        struct cell with_returns[] = {
+            down[0],
+            down[1],
+            down[2],
+            down[3],
+            {.number = row->returns, .same = row->returns == 0},
+            {.number = per_call, .same = per_call == 0, .is_bound = per_call < 3 * period},
+            down[4],
+            down[5]};
         /* All of a function's cost came through its only caller: the number would be the same. */
         bool same =
             row->parent != TREE_NONE && outline->rows.items[row->parent].total == row->total;
@@ -71,7 +83,7 @@ static void print_rows(struct sheet *sheet, const struct outline *outline, bool 
                                 {.number = row->total, .same = same},
                                 {.number = row->total, .same = same},
                                 {.number = row->label, .prefix = prefix}};
-        sheet_row(sheet, up ? upward : down);
+        sheet_row(sheet, up ? upward : sheet->view->returns ? with_returns : down);
     }
     vec_free(&d.bars);
     free(d.steps);
@@ -83,6 +95,12 @@ void report_tree(struct sheet *sheet, const struct report_options *options, cons
     static const struct column down[] = {
         {COLUMN_HIDDEN, "", "depth"},         {COLUMN_SHARE, "total", "total_share"},
         {COLUMN_SHARE, "self", "self_share"}, {COLUMN_VALUE, "total", "total"},
+        {COLUMN_LABEL, "function", ""},       {COLUMN_HIDDEN, "", "self"},
+    };
+    static const struct column down_with_returns[] = {
+        {COLUMN_HIDDEN, "", "depth"},         {COLUMN_SHARE, "total", "total_share"},
+        {COLUMN_SHARE, "self", "self_share"}, {COLUMN_VALUE, "total", "total"},
+        {COLUMN_COUNT, "returns", "returns"}, {COLUMN_PER_CALL, "per call", "per_call"},
         {COLUMN_LABEL, "function", ""},       {COLUMN_HIDDEN, "", "self"},
     };
     static const struct column up[] = {
@@ -111,6 +129,8 @@ void report_tree(struct sheet *sheet, const struct report_options *options, cons
         outline_topdown(view, &outline_options, &outline);
     if (upwards)
         sheet_begin(sheet, key, heading, up, 4);
+    else if (view->returns)
+        sheet_begin(sheet, key, heading, down_with_returns, 8);
     else
         sheet_begin(sheet, key, heading, down, 6);
     print_rows(sheet, &outline, upwards);

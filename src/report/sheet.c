@@ -11,6 +11,7 @@ enum {
     PATH_HEAD_FRAMES = 8,     /* outermost frames of a long path that people see… */
     PATH_TAIL_FRAMES = 24,    /* …and innermost ones */
     TEXT_COLUMNS = 16,
+    PER_CALL_COLUMNS = 11,
 };
 
 #define RED   "\033[1;31m"
@@ -30,6 +31,7 @@ struct sheet sheet_open(const struct view *view, enum sheet_format format,
     const struct ctp_metric *metric = profile_metric(view->profile, view->metric);
     struct sheet sheet = {.view = view, .format = format, .terminal = terminal};
     const char *unit = profile_string(view->profile, metric->unit);
+    sheet.unit = unit;
     sheet.scale = amount_scale(unit, view->total);
     if (format != SHEET_JSON)
         return sheet;
@@ -83,6 +85,8 @@ static size_t column_width(const struct sheet *sheet, const struct column *colum
         return greatest(7, strlen(column->title));
     case COLUMN_TEXT:
         return TEXT_COLUMNS;
+    case COLUMN_PER_CALL:
+        return PER_CALL_COLUMNS;
     default:
         return 0;
     }
@@ -361,8 +365,17 @@ static void print_text_row(struct sheet *sheet, const struct cell *cells)
             break;
         }
         case COLUMN_COUNT:
-            fprintf(out, "%s%*s", space, columns, count_text(cell->number, text));
+            fprintf(out, "%s%*s", space, columns, cell->same ? "" : count_text(cell->number, text));
             break;
+        case COLUMN_PER_CALL: {
+            struct amount_scale scale = amount_scale(sheet->unit, cell->number);
+            text[0] = '<';
+            amount_text(&scale, cell->number, text + 1);
+            char *clean = text_clean(cell->same ? "" : cell->is_bound ? text : text + 1);
+            fprintf(out, "%s%*s", space, columns, clean);
+            free(clean);
+            break;
+        }
         case COLUMN_ID:
             snprintf(text, sizeof text, "%" PRIu64, cell->number);
             fprintf(out, "%s%*s", space, columns, cell->same ? "" : text);

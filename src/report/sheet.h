@@ -23,6 +23,7 @@ enum column_kind {
     COLUMN_CODE,         /* text that is cut at the end, spaces and all */
     COLUMN_HIDDEN,       /* a number for machines only */
     COLUMN_MACHINE_TEXT, /* a text for machines only */
+    COLUMN_PER_CALL,     /* as a value, in a scale of its own */
 };
 
 struct column {
@@ -37,7 +38,8 @@ struct cell {
     const char *prefix;     /* of a label in a tree: its branches, for people */
     const uint32_t *labels; /* of a path */
     uint32_t label_count;
-    bool same; /* as in the row above: people need not read it again */
+    bool same;     /* as in the row above, or nothing: people need not read it */
+    bool is_bound; /* of a value per call: it may be less */
 };
 
 struct sheet {
@@ -45,6 +47,7 @@ struct sheet {
     enum sheet_format format;
     struct terminal *terminal;
     uint32_t path_frames_max; /* innermost frames of a path that are shown; 0: all */
+    const char *unit;
     struct amount_scale scale;
     struct json json;
     const struct column *columns;

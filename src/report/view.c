@@ -222,6 +222,35 @@ int view_check_roots(const struct profile *p, struct ct_error *err)
     return CT_OK;
 }
 
+/*
+ * Beside any other metric, the returns that the trampoline has counted: the same view of that one.
+ * What has no cost but returned, or the other way round, can make another tree; then there are
+ * none.
+ */
+static uint64_t *open_returns(const struct view *view, const struct view_options *options)
+{
+    struct view_options same = *options;
+    struct view other;
+    struct ct_error err;
+    uint64_t *returns = NULL;
+    uint32_t metric = profile_find_metric(view->profile, "returns");
+    same.metric = "returns";
+    if (metric == CTP_NONE || metric == view->metric ||
+        view_open(view->profile, &same, &other, &err) != CT_OK)
+        return NULL;
+    bool alike = other.tree.count == view->tree.count;
+    for (uint32_t i = 1; alike && i < other.tree.count; i++)
+        alike = other.tree.nodes[i].parent == view->tree.nodes[i].parent &&
+                other.tree.nodes[i].label == view->tree.nodes[i].label;
+    if (alike) {
+        returns = must_calloc(other.tree.count, sizeof *returns);
+        for (uint32_t i = 0; i < other.tree.count; i++)
+            returns[i] = other.tree.nodes[i].self;
+    }
+    view_close(&other);
+    return returns;
+}
+
 int view_open(const struct profile *profile, const struct view_options *options, struct view *out,
               struct ct_error *err)
 {
@@ -239,10 +268,12 @@ int view_open(const struct profile *profile, const struct view_options *options,
         for (size_t i = 0; i < options->refinement_count && status == CT_OK; i++)
             status = refine(&out->tree, &out->labels, &options->refinements[i],
                             options->grouping != GROUP_NOTHING, err);
-        if (status == CT_OK)
+        if (status == CT_OK) {
             tree_sum(&out->tree);
-        else
+            out->returns = open_returns(out, options);
+        } else {
             view_close(out);
+        }
     }
     free(chosen);
     return status;
@@ -252,4 +283,5 @@ void view_close(struct view *view)
 {
     labels_free(&view->labels);
     tree_free(&view->tree);
+    free(view->returns);
 }

@@ -52,10 +52,12 @@ struct arena_header {
     _Atomic uint32_t first_thread;        /* places of lists, newest first */
     _Atomic uint32_t first_module;
     _Atomic uint64_t lost[ARENA_LOSSES];
-    uint64_t utime_ns, stime_ns;       /* CPU time so far, when the process last said so */
-    uint64_t said_ns;                  /* when that was: at its end, if all went well */
-    _Atomic uint32_t paused;           /* the supervisor's word: no samples now */
-    uint32_t outer_pid;                /* its pid, as the supervisor's namespace has it */
+    uint64_t utime_ns, stime_ns; /* CPU time so far, when the process last said so */
+    uint64_t said_ns;            /* when that was: at its end, if all went well */
+    _Atomic uint32_t paused;     /* the supervisor's word: no samples now */
+    uint32_t outer_pid;          /* its pid, as the supervisor's namespace has it */
+    uint32_t flags;              /* enum channel_flags */
+    uint32_t unused;
     char program[ARENA_PROGRAM_BYTES]; /* what it runs, by the supervisor */
 };
 
@@ -95,7 +97,10 @@ struct arena_thread {
     uint64_t frames_walked;    /* those that were new; all others were only looked at */
     uint64_t merged;           /* samples that were counted with the next one */
     uint64_t verify_checked, verify_differ;
-    uint64_t handler_ticks; /* all time spent in the handler, by the time stamp counter */
+    uint64_t handler_ticks;      /* all time spent in the handler, by the time stamp counter */
+    uint64_t marks_set, bounces; /* of the trampoline; a bounce is a return through it */
+    uint64_t frames_reused;      /* known from a mark, and not even looked at */
+    uint64_t stale_marks;        /* samples that found a mark jumped over or on another stack */
     uint32_t handler_histogram[ARENA_HISTOGRAM]; /* by the logarithm: see histogram_bucket */
 };
 
@@ -114,9 +119,10 @@ enum key_flags { KEY_IS_PC = 1, KEY_GUESSED = 2, KEY_GAP = 4, KEY_ROOT = 8, KEY_
 
 struct arena_node {
     uint64_t key;
-    uint32_t parent; /* place; 0 for the root */
-    uint32_t hash;   /* of all keys from the root to here; the runtime's own */
-    uint64_t count;  /* samples whose innermost frame this is */
+    uint32_t parent;  /* place; 0 for the root */
+    uint32_t hash;    /* of all keys from the root to here; the runtime's own */
+    uint32_t count;   /* samples whose innermost frame this is: enough for 49 days at 999 Hz */
+    uint32_t returns; /* of frames in this context that were marked */
 };
 
 /* Nodes of one thread. `count` is raised after a node is complete. */

@@ -28,7 +28,7 @@ enum channel_kind {
     CHANNEL_REFUSED,   /* not to be recorded, or there is no map */
 };
 
-enum channel_flags { CHANNEL_FOLLOW = 1, CHANNEL_VERIFY = 2 };
+enum channel_flags { CHANNEL_FOLLOW = 1, CHANNEL_VERIFY = 2, CHANNEL_TRAMPOLINE = 4 };
 
 struct channel_message {
     uint32_t kind;

@@ -28,6 +28,7 @@ struct known_module {
     const void *map;
     size_t map_bytes;
     uint32_t id;
+    enum module_role role;
 };
 
 struct module_set {
@@ -35,6 +36,7 @@ struct module_set {
     struct walk_module items[MOST_MODULES];
     struct map_tables tables[MOST_MODULES];
     uint32_t ids[MOST_MODULES];
+    enum module_role roles[MOST_MODULES];
 };
 
 static struct known_module known[MOST_MODULES]; /* sorted by start */
@@ -49,10 +51,24 @@ uint32_t modules_id(const struct walk_modules *set, uint32_t index)
     return ((const struct module_set *)set)->ids[index];
 }
 
-bool modules_is_own(const struct walk_modules *set, uint32_t index)
+enum module_role modules_role(const struct walk_modules *set, uint32_t index)
 {
-    uint64_t here = (uint64_t)(uintptr_t)modules_is_own;
-    return index < set->count && here >= set->items[index].start && here < set->items[index].end;
+    return index < set->count ? ((const struct module_set *)set)->roles[index] : ROLE_PROGRAM;
+}
+
+/* Unwinders and the dynamic linker look at return addresses of their own functions. */
+static enum module_role role_of(const char *path, uint64_t start, uint64_t end)
+{
+    uint64_t here = (uint64_t)(uintptr_t)role_of;
+    const char *name = strrchr(path, '/');
+    name = name ? name + 1 : path;
+    if (here >= start && here < end)
+        return ROLE_OURS;
+    if (strncmp(name, "libgcc_s.", 9) == 0 || strncmp(name, "libunwind", 9) == 0)
+        return ROLE_UNWINDER;
+    if (strncmp(name, "ld-linux", 8) == 0 || strncmp(name, "ld-2.", 5) == 0)
+        return ROLE_LINKER;
+    return ROLE_PROGRAM;
 }
 
 /* The tables inside a map file; the supervisor has checked the contents, this checks the frame. */
@@ -67,7 +83,8 @@ static bool find_tables(const void *map, size_t bytes, struct map_tables *t)
                                     [MAP_ROWS] = sizeof(struct map_row),
                                     [MAP_SAVES] = 2,
                                     [MAP_SPECIALS] = sizeof(struct map_special),
-                                    [MAP_CORRECTIONS] = sizeof(struct map_correction)};
+                                    [MAP_CORRECTIONS] = sizeof(struct map_correction),
+                                    [MAP_UNMARKABLE] = sizeof(struct map_range)};
     for (unsigned i = 0; i < sizeof sizes; i++)
         if (h->sections[i].offset > bytes ||
             h->sections[i].count > (bytes - h->sections[i].offset) / sizes[i])
@@ -81,6 +98,8 @@ static bool find_tables(const void *map, size_t bytes, struct map_tables *t)
                              .specials = (const void *)(b + s[MAP_SPECIALS].offset),
                              .corrections = (const void *)(b + s[MAP_CORRECTIONS].offset),
                              .correction_count = (uint32_t)s[MAP_CORRECTIONS].count,
+                             .unmarkable = (const void *)(b + s[MAP_UNMARKABLE].offset),
+                             .unmarkable_count = (uint32_t)s[MAP_UNMARKABLE].count,
                              .bucket_count = (uint32_t)s[MAP_INDEX].count - 1,
                              .row_count = (uint32_t)s[MAP_ROWS].count,
                              .special_count = (uint32_t)s[MAP_SPECIALS].count};
@@ -143,6 +162,7 @@ static void add_module(struct known_module *out, uint64_t start, uint64_t end, i
         raw_syscall3(SYS_munmap, (long)out->map, (long)out->map_bytes, 0);
         out->map = NULL;
     }
+    out->role = role_of(path, start, end);
     record_module(out, path, kind);
 }
 
@@ -206,6 +226,7 @@ static void publish(uint32_t count)
         next->tables[i] = fresh[i].tables;
         next->items[i].tables = fresh[i].map ? &next->tables[i] : NULL;
         next->ids[i] = fresh[i].id;
+        next->roles[i] = fresh[i].role;
     }
     next->set =
         (struct walk_modules){.count = count, .generation = generation, .items = next->items};

@@ -58,8 +58,9 @@ void modules_refresh(void);
 /* Has the dynamic linker call modules_refresh whenever it has loaded or unloaded something. */
 void modules_watch(void);
 
-/* Is this module the runtime itself? */
-bool modules_is_own(const struct walk_modules *set, uint32_t index);
+/* What a module is to us. Return addresses are only replaced in the program's functions. */
+enum module_role { ROLE_PROGRAM, ROLE_OURS, ROLE_LINKER, ROLE_UNWINDER };
+enum module_role modules_role(const struct walk_modules *set, uint32_t index);
 
 /* The arena's id of a module of the current set. */
 uint32_t modules_id(const struct walk_modules *set, uint32_t index);

@@ -1,6 +1,7 @@
 /* One sample: the signal handler. event.c has what makes the kernel send the signal. */
 #include "runtime/memory.h"
 #include "runtime/thread.h"
+#include "runtime/trampoline.h"
 
 #include "runtime/arch/x86_64/syscall.h"
 #include "runtime/channel_format.h"
@@ -35,15 +36,21 @@ static struct walk_memory memory_for(const struct thread *t, uint64_t sp)
     return memory_of_this_process(0, 0);
 }
 
-/* A walk that has read its way from the stack pointer to the thread's first frame knows the stack.
+/*
+ * A walk that has read its way to the thread's first frame knows the stack. Further down it is
+ * asked for page by page, each once: walks skip the pages of large frames, and end at marks.
  */
-static void learn_stack(struct thread *t, const struct walk_memory *memory)
+static void learn_stack(struct thread *t, const struct walk_memory *memory, uint64_t sp)
 {
+    enum { PAGE = 4096, MOST_AT_A_TIME = 1 << 20 };
     if (memory->start <= t->first_sp && t->first_sp < memory->end &&
         (memory->start < t->stack_start || !t->stack_end)) {
         t->stack_start = memory->start;
         t->stack_end = memory->end;
     }
+    while (sp - RED_ZONE < t->stack_start && t->stack_start - sp < MOST_AT_A_TIME &&
+           memory_can_be_read(t->stack_start - 8))
+        t->stack_start -= PAGE;
 }
 
 static uint64_t key_of(const struct walk_modules *modules, const struct walk_frame *f)
@@ -68,7 +75,7 @@ static uint32_t node_of_stack(struct thread *t, const struct walk_modules *modul
         uint64_t keys[TREE_PATH_MOST];
         uint32_t count = s->count - i < TREE_PATH_MOST ? s->count - i : TREE_PATH_MOST;
         for (uint32_t k = 0; k < count; k++) /* our own stand-ins for libc's are not shown */
-            keys[k] = modules_is_own(modules, s->frames[i + k].module)
+            keys[k] = modules_role(modules, s->frames[i + k].module) == ROLE_OURS
                           ? 0
                           : key_of(modules, &s->frames[i + k]);
         node = tree_path(&t->tree, node, keys, count, t->nodes + i);
@@ -79,18 +86,21 @@ static uint32_t node_of_stack(struct thread *t, const struct walk_modules *modul
 
 /* Walks the stack; one that is deeper than there is room for, once more with more room. */
 static void walk(struct thread *t, const struct walk_modules *modules,
-                 const struct walk_registers *r, struct walk_memory *memory)
+                 const struct walk_registers *r, struct walk_memory *memory, struct stack_mark mark)
 {
     enum { GROWTH = 16 };
-    stack_walk(&t->stack, modules, r, memory);
+    stack_walk(&t->stack, modules, r, memory, mark);
     while (t->stack.end == WALK_LIMIT && thread_grow(t, t->stack.room * GROWTH))
-        stack_walk(&t->stack, modules, r, memory);
+        stack_walk(&t->stack, modules, r, memory, (struct stack_mark){0});
 }
 
 static void verify(struct thread *t, const struct walk_modules *modules,
                    const struct walk_registers *r, struct walk_memory memory)
 {
     /* The slow walker looks everything up in the tables; its frames are the other way round. */
+    struct marks_met met;
+    trampoline_prepare_walk(&met);
+    memory.marks = &met.walk;
     struct walk_frame *frames = t->stack.fresh;
     struct walk_result plain = walk_frames(modules, r, &memory, frames, t->stack.room);
     bool same = plain.count == t->stack.count && plain.end == t->stack.end;
@@ -138,23 +148,31 @@ static bool take_sample(struct thread *t, const ucontext_t *context, uint64_t ti
     const struct walk_modules *modules = guest->modules;
     struct walk_memory memory = memory_for(t, r.value[X86_RSP]);
     const struct walk_memory at_first = memory;
-    walk(t, modules, &r, &memory);
-    learn_stack(t, &memory);
+    struct marks_met met;
+    trampoline_prepare_walk(&met);
+    memory.marks = &met.walk;
+    struct stack_mark mark = trampoline_intact(t, r.value[X86_RSP]);
+    walk(t, modules, &r, &memory, mark);
+    if (t->stack.end == WALK_COMPLETE)
+        learn_stack(t, &memory, r.value[X86_RSP]);
     uint32_t node = node_of_stack(t, modules);
     if (!node) {
         t->stack.past_count = 0; /* the nodes of its frames are not complete */
+        trampoline_forget(t);
         tree_want(&t->tree, t->stack.count);
         owe(t, LOST_NO_ROOM, ticks);
         return false;
     }
     uint64_t weight = ticks + settle(t);
-    ((struct arena_node *)arena_at(node))->count += weight;
+    ((struct arena_node *)arena_at(node))->count += (uint32_t)weight;
     struct arena_thread *record = t->record;
     record->samples += weight;
     record->ends[t->stack.end] += weight;
     record->frames_walked += t->stack.count - t->stack.kept;
     if (guest->flags & CHANNEL_VERIFY)
         verify(t, modules, &r, at_first);
+    if (trampoline_is_on())
+        trampoline_mark(t, modules, mark, &met);
     return true;
 }
 
@@ -190,8 +208,10 @@ static void on_signal(int number, siginfo_t *info, void *context)
             return;
         start = time_stamp(); /* once in a thread's life: no reason to pause after it */
     }
-    if (guest->arena->paused)
+    if (guest->arena->paused) {
+        trampoline_unmark(t, (uint64_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RSP]);
         return;
+    }
     /* However deep the stack, little of the time is ours: the program must get on. */
     enum { SHARE = 8, SHARE_WITHOUT_ROOM = 1 };
     uint64_t ticks = t->timer < 0 ? 1 : event_timer_ticks(t, info);

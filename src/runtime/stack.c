@@ -9,16 +9,23 @@ static uint32_t count_rememberable(const struct thread_stack *stack)
 {
     if (stack->end != WALK_COMPLETE)
         return 0;
-    uint32_t i = stack->kept ? stack->kept : 1;
+    /* A mark can keep more frames than can be found again: then a special one is among them. */
+    uint32_t i = stack->kept < stack->past_count ? stack->kept : stack->past_count;
+    i = stack->kept ? i : 1;
     while (i < stack->count && !(stack->frames[i].flags & FRAME_SPECIAL))
         i++;
     return i;
 }
 
 void stack_walk(struct thread_stack *stack, const struct walk_modules *modules,
-                const struct walk_registers *registers, struct walk_memory *memory)
+                const struct walk_registers *registers, struct walk_memory *memory,
+                struct stack_mark mark)
 {
-    struct walk_past past = {.frames = stack->past, .count = stack->past_count};
+    struct walk_past past = {.frames = stack->past,
+                             .count = stack->past_count,
+                             .mark = mark.word,
+                             .mark_slot = mark.slot,
+                             .mark_frame = mark.frame};
     struct walk_result fresh = walk_frames_joining(&past, &stack->cache, modules, registers, memory,
                                                    stack->fresh, stack->room);
     if (fresh.count > stack->room - past.kept) { /* deeper than there is room for */
@@ -26,6 +33,7 @@ void stack_walk(struct thread_stack *stack, const struct walk_modules *modules,
         fresh = walk_frames_joining(&past, &stack->cache, modules, registers, memory, stack->fresh,
                                     stack->room);
     }
+    stack->serial++;
     stack->end = fresh.end;
     stack->kept = past.kept;
     stack->count = stack->kept + fresh.count;

@@ -12,9 +12,10 @@
  * frames [0, kept) from the last time (their nodes in a tree) still holds.
  */
 struct thread_stack {
-    uint32_t room;  /* of each of the three arrays, which the caller provides */
-    uint32_t count; /* frames of the last walk */
-    uint32_t kept;  /* how many of them, from the outermost on, were there before */
+    uint32_t room;   /* of each of the three arrays, which the caller provides */
+    uint32_t count;  /* frames of the last walk */
+    uint32_t kept;   /* how many of them, from the outermost on, were there before */
+    uint32_t serial; /* of the walk */
     enum walk_end end;
     uint32_t past_count;          /* frames that the next walk may join */
     struct walk_past_frame *past; /* what they were found by */
@@ -23,8 +24,16 @@ struct thread_stack {
     struct walk_cache cache;
 };
 
-/* Walks the stack anew; the result is in `stack`. */
+/* A mark in the slot of one of the frames: while it is there, the frames outside are, too. */
+struct stack_mark {
+    uint64_t word; /* what the slot holds; 0: there is no mark */
+    uint64_t slot;
+    uint32_t frame;
+};
+
+/* Walks the stack anew, up to the mark if there is one; the result is in `stack`. */
 void stack_walk(struct thread_stack *stack, const struct walk_modules *modules,
-                const struct walk_registers *registers, struct walk_memory *memory);
+                const struct walk_registers *registers, struct walk_memory *memory,
+                struct stack_mark mark);
 
 #endif

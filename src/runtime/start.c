@@ -4,6 +4,7 @@
  */
 #include "runtime/channel_format.h"
 #include "runtime/thread.h"
+#include "runtime/trampoline.h"
 
 #include "runtime/arch/x86_64/syscall.h"
 
@@ -30,6 +31,7 @@ static void begin(void)
     if (is_confined() || !channel_attach())
         return;
     exec_follow(guest->flags & CHANNEL_FOLLOW);
+    trampoline_begin();
     modules_refresh();
     thread_begin();
 }

@@ -28,6 +28,15 @@ struct thread {
     uint64_t first_period_ns; /* 0: it has come */
     uint64_t first_cpu_ns;    /* the thread's CPU time when its event began */
 
+    /* The mark in one of the stack's frames; only to be believed when the table agrees. */
+    struct {
+        bool set;
+        uint32_t number, frame;
+        uint32_t stamp, last_stamp;
+        uint64_t slot;
+        uint64_t base_slot; /* of the outermost call of the stack that it is on */
+    } mark;
+
     /* The thread's own stack, as far as walks have seen it. Unlike a coroutine's it stays. */
     uint64_t first_sp, stack_start, stack_end;
 

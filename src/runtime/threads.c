@@ -4,6 +4,7 @@
  * allocate, and is used again when the thread has ended.
  */
 #include "runtime/thread.h"
+#include "runtime/trampoline.h"
 
 #include "runtime/arch/x86_64/syscall.h"
 
@@ -81,8 +82,7 @@ bool thread_grow(struct thread *t, uint32_t frames)
                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
     if (!memory)
         return false;
-    if (t->array_bytes)
-        raw_syscall3(SYS_munmap, (long)s->past, (long)t->array_bytes, 0);
+    /* The old arrays stay: the sample may have interrupted a return that is reading them. */
     t->array_bytes = bytes;
     s->room = frames;
     s->past_count = s->kept = s->count = 0;
@@ -157,6 +157,7 @@ void thread_end(void)
         thread_read_name(t);
         t->record->end_ns = clock_ns(CLOCK_MONOTONIC);
     }
+    trampoline_unmark(t, (uint64_t)__builtin_frame_address(0));
     self = NULL;
     lock_list();
     for (struct thread **at = &guest->threads; *at; at = &(*at)->next) {

@@ -303,8 +303,10 @@ walk_known(struct walk_cache *cache, const struct walk_memory *memory, struct po
         uint64_t cfa = base + rule % FROM_RBP;
         if (unlikely(cfa <= sp || cfa > end)) {
             if (rule & OUTERMOST) {
-                *frame++ = (struct walk_frame){
-                    .pc = pc, .rbp = bp, .module = e->module, .flags = FRAME_SPECIAL};
+                *frame++ = (struct walk_frame){.pc = pc,
+                                               .rbp = bp,
+                                               .module = e->module,
+                                               .flags = e->frame_flags | FRAME_SPECIAL};
                 at->ended = true;
             }
             break;
@@ -391,6 +393,18 @@ static bool joins(struct walk_past *past, const struct position *at,
     return false;
 }
 
+/* Goes on from a mark to what it stands for; false where only the tables can tell. */
+static __attribute__((noinline, cold)) bool pass_mark(const struct walk_memory *memory,
+                                                      struct position *at, bool is_return)
+{
+    if (!is_return)
+        return memory->marks->leave(memory->marks, memory, &at->pc, &at->sp);
+    uint64_t real = memory->marks->real(memory->marks, at->pc, at->sp - 8);
+    if (real)
+        at->pc = real;
+    return real != 0;
+}
+
 static inline __attribute__((always_inline)) struct walk_result
 walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules *modules,
      const struct walk_registers *registers, struct walk_memory *outer_memory,
@@ -408,12 +422,24 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
                           .bp = registers->value[X86_RBP]};
     uint64_t back = 0; /* a return address is looked up one byte before, inside the call */
     bool is_pc = true;
+    const uint64_t marks = memory.marks ? memory.marks->start : 0;
+    const uint64_t mark_bytes = memory.marks ? memory.marks->end - marks : 0;
+    uint64_t unknown_mark = 0;
     struct walk_module module = nowhere;
     uint32_t module_index = UINT32_MAX;
     uint32_t n = 0;
     enum walk_end end;
 
     for (;;) {
+        if (unlikely(at.pc - marks < mark_bytes) && at.pc != unknown_mark) {
+            if (past && back && at.pc == past->mark && at.sp - 8 == past->mark_slot) {
+                past->kept = past->mark_frame;
+                end = WALK_COMPLETE;
+                break;
+            }
+            if (!pass_mark(&memory, &at, back))
+                unknown_mark = at.pc;
+        }
         if (past && back && at.sp >= past->until && joins(past, &at, &memory)) {
             end = WALK_COMPLETE;
             break;
@@ -425,7 +451,8 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
                 r.known = 1 << X86_RSP | 1 << X86_RBP;
                 at_start = false;
             }
-            if (past && at.sp >= past->until && !at.ended)
+            if (!at.ended && ((past && at.sp >= past->until) ||
+                              (at.pc - marks < mark_bytes && at.pc != unknown_mark)))
                 continue;
         }
         if (at.ended) {
@@ -523,10 +550,11 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
 }
 
 static __attribute__((noinline)) struct walk_result
-walk_in_full(const struct walk_modules *modules, const struct walk_registers *registers,
-             struct walk_memory *memory, struct walk_frame *frames, uint32_t room)
+walk_in_full(struct walk_past *past, const struct walk_modules *modules,
+             const struct walk_registers *registers, struct walk_memory *memory,
+             struct walk_frame *frames, uint32_t room)
 {
-    return walk(NULL, NULL, modules, registers, memory, frames, room, true);
+    return walk(past, NULL, modules, registers, memory, frames, room, true);
 }
 
 struct walk_result walk_frames(const struct walk_modules *modules,
@@ -535,7 +563,7 @@ struct walk_result walk_frames(const struct walk_modules *modules,
 {
     struct walk_result result = walk(NULL, NULL, modules, registers, memory, frames, room, false);
     if (unlikely(result.end == (enum walk_end)NEED_FULL))
-        result = walk_in_full(modules, registers, memory, frames, room);
+        result = walk_in_full(NULL, modules, registers, memory, frames, room);
     return result;
 }
 
@@ -556,7 +584,7 @@ struct walk_result walk_frames_cached(struct walk_cache *cache, const struct wal
     forget_other_modules(cache, modules);
     struct walk_result result = walk(NULL, cache, modules, registers, memory, frames, room, false);
     if (unlikely(result.end == (enum walk_end)NEED_FULL))
-        result = walk_in_full(modules, registers, memory, frames, room);
+        result = walk_in_full(NULL, modules, registers, memory, frames, room);
     return result;
 }
 
@@ -566,18 +594,28 @@ struct walk_result walk_frames_joining(struct walk_past *past, struct walk_cache
                                        struct walk_memory *memory, struct walk_frame *frames,
                                        uint32_t room)
 {
-    if (cache->generation != modules->generation)
+    if (cache->generation != modules->generation) {
         past->count = 0; /* what is at those addresses now is another matter */
+        past->mark = 0;
+    }
     forget_other_modules(cache, modules);
     past->kept = 0;
     past->look = past->count ? past->count - 1 : 0;
-    past->until = past->count > 2 ? registers->value[X86_RSP] : UINT64_MAX;
+    past->until = past->count > 2 && !past->mark ? registers->value[X86_RSP] : UINT64_MAX;
     struct walk_result result = walk(past, cache, modules, registers, memory, frames, room, false);
     if (unlikely(result.end == (enum walk_end)NEED_FULL)) {
         past->kept = 0;
-        result = walk_in_full(modules, registers, memory, frames, room);
+        past->until = UINT64_MAX; /* what a full walk needs is more than the past has words for */
+        result = walk_in_full(past, modules, registers, memory, frames, room);
     }
     return result;
+}
+
+void walk_cache_note(struct walk_cache *cache, uint64_t pc, uint32_t frame_flags)
+{
+    struct walk_cache_entry *e = entry_for(cache, pc);
+    if (e->pc == pc)
+        e->frame_flags |= frame_flags;
 }
 
 uint64_t walk_rbp_slot(struct walk_cache *cache, const struct walk_modules *modules,

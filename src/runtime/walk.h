@@ -35,12 +35,29 @@ struct walk_modules {
  * address outside, it calls find_memory, which sets start, end and bias to a readable range that
  * holds the 8 bytes at the address, or returns false.
  */
+struct walk_marks;
+
 struct walk_memory {
     uint64_t start;
     uint64_t end;
     uint64_t bias;
     bool (*find_memory)(struct walk_memory *memory, uint64_t address);
-    void *context; /* for find_memory's use */
+    void *context;            /* for find_memory's use */
+    struct walk_marks *marks; /* NULL: there are none */
+};
+
+/*
+ * Return marks: where the slot of a return address holds an address in [start, end), that stands
+ * for another one, which `real` gives (0: not known). `leave` is for a pc in that range, where a
+ * marked frame has returned: it sets pc and sp to what they will be when the mark's code has gone
+ * on to the real address, or returns false where the tables know the way.
+ */
+struct walk_marks {
+    uint64_t start;
+    uint64_t end;
+    uint64_t (*real)(struct walk_marks *marks, uint64_t mark, uint64_t slot);
+    bool (*leave)(struct walk_marks *marks, const struct walk_memory *memory, uint64_t *pc,
+                  uint64_t *sp);
 };
 
 enum walk_end {
@@ -65,8 +82,12 @@ struct walk_registers {
 
 enum frame_flags {
     FRAME_IS_PC = 1,
-    FRAME_GUESSED = 2, /* its rule was found by decoding */
-    FRAME_SPECIAL = 4, /* its rule is a special one */
+    FRAME_GUESSED = 2,     /* its rule was found by decoding */
+    FRAME_SPECIAL = 4,     /* its rule is a special one */
+    FRAME_LOOKED_AT = 8,   /* the next three are known; they are the trampoline's */
+    FRAME_MARKABLE = 16,   /* its function does nothing with its return address but return */
+    FRAME_AFTER_CALL = 32, /* its pc is behind a call instruction */
+    FRAME_UNWINDER = 64    /* its function may be looking at return addresses */
 };
 
 /*
@@ -103,7 +124,7 @@ struct walk_cache_entry {
     uint32_t cfa_and_flags;  /* CFA - base (rsp or rbp) in 24 bits; 0 for the outermost frame */
     int32_t saved_rbp_bytes; /* where rbp was saved - base */
     uint32_t module;
-    uint32_t frame_flags; /* 0: the last two are copied to the frame in one go */
+    uint32_t frame_flags; /* the last two are copied to the frame in one go */
 };
 
 struct walk_cache {
@@ -135,6 +156,9 @@ struct walk_past {
     uint32_t kept;  /* out: how many of them, from the outermost on, are still there */
     uint32_t look;  /* where the search for a common frame stands */
     uint64_t until; /* the stack pointer at which to look again */
+    /* A mark that is known to be there: whoever meets it has met the caller of that frame. */
+    uint64_t mark, mark_slot; /* 0: none */
+    uint32_t mark_frame;
 };
 
 /*
@@ -147,6 +171,9 @@ struct walk_result walk_frames_joining(struct walk_past *past, struct walk_cache
                                        const struct walk_registers *registers,
                                        struct walk_memory *memory, struct walk_frame *frames,
                                        uint32_t room);
+
+/* Remembers flags of a return address, for the frames that later walks find with it. */
+void walk_cache_note(struct walk_cache *cache, uint64_t pc, uint32_t frame_flags);
 
 /* Where a frame that was walked by a direct rule keeps its caller's rbp; 0 where it does not. */
 uint64_t walk_rbp_slot(struct walk_cache *cache, const struct walk_modules *modules,

@@ -59,7 +59,7 @@ static void print_frame(uint64_t key)
 
 static void print_context(uint32_t tid, const struct arena_node *n)
 {
-    printf("context %" PRIu32 " %" PRIu64 " ", tid, n->count);
+    printf("context %" PRIu32 " %" PRIu32 " ", tid, n->count);
     for (const char *separator = ""; n && n->parent; separator = ";") {
         printf("%s", separator);
         print_frame(n->key);

@@ -228,7 +228,7 @@ static void check_remembered(struct comparer *comparer, const struct comparison 
 {
     struct walk_modules modules = modules_table(comparer->modules);
     struct thread_stack *stack = &comparer->stack;
-    stack_walk(stack, &modules, registers, &memory);
+    stack_walk(stack, &modules, registers, &memory, (struct stack_mark){0});
     uint32_t same = 0, kept = 0;
     while (same < stack->count && same < plain->count &&
            identical(&stack->frames[stack->count - 1 - same], &plain->frames[same]))

@@ -112,7 +112,7 @@ static void check_walk(struct thread_stack *stack, unsigned round)
     struct walk_memory again = memory;
     struct walk_result plain = walk_frames(&modules, &r, &memory, expected, ROOM);
     memcpy(before, stack->frames, sizeof before);
-    stack_walk(stack, &modules, &r, &again);
+    stack_walk(stack, &modules, &r, &again, (struct stack_mark){0});
     if (stack->end != plain.end || stack->count != plain.count)
         fail_msg("round %u: %u frames (%s), expected %u (%s)", round, stack->count,
                  walk_end_names[stack->end], plain.count, walk_end_names[plain.end]);
@@ -231,7 +231,7 @@ static void a_stack_deeper_than_the_room_is_said(void **state)
         .start = AT(0), .end = AT(WORDS), .bias = (uint64_t)(uintptr_t)words - STACK};
     *stack = (struct thread_stack){
         .room = 80, .past = stack->past, .frames = stack->frames, .fresh = stack->fresh};
-    stack_walk(stack, &modules, &r, &memory);
+    stack_walk(stack, &modules, &r, &memory, (struct stack_mark){0});
     assert_int_equal(stack->end, WALK_LIMIT);
     assert_int_equal(stack->count, 80);
     assert_int_equal(stack->past_count, 0);
