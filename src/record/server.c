@@ -335,11 +335,16 @@ void server_grow_arenas(struct server *s)
         if (a->is_gone)
             continue;
         uint64_t used = a->header->used, wanted = a->header->wanted;
-        uint64_t more = a->allocated / 2 > ARENA_STEP ? a->allocated / 2 : ARENA_STEP;
-        if (wanted > a->allocated && a->allocated < ARENA_MOST)
-            allocate(a, wanted + more <= ARENA_MOST ? wanted + more : ARENA_MOST);
-        else if (used + a->allocated / 2 > a->allocated && used + ARENA_STEP / 2 > a->allocated)
-            allocate(a, a->allocated + more <= ARENA_MOST ? a->allocated + more : ARENA_MOST);
+        /* Far ahead: a busy program may keep this process from the processor for long. */
+        uint64_t ahead = a->allocated / 2 > ARENA_STEP ? a->allocated / 2 : ARENA_STEP;
+        bool is_little =
+            a->allocated == ARENA_FIRST ? used > ARENA_FIRST / 4 : used + ahead > a->allocated;
+        uint64_t least = wanted > a->allocated ? wanted : is_little ? a->allocated : ARENA_MOST;
+        if (least >= ARENA_MOST)
+            a->is_full |= wanted > a->allocated;
+        else if (!allocate(a, least + 2 * ahead <= ARENA_MOST ? least + 2 * ahead : ARENA_MOST) &&
+                 !allocate(a, least + ARENA_FIRST))
+            a->is_full = true;
     }
 }
 

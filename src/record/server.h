@@ -16,6 +16,7 @@ struct server_arena {
     struct arena_header *header; /* mapped as far as it may ever grow */
     uint64_t pid, parent_pid;
     uint64_t allocated;
+    bool is_full;            /* there was no more room for it */
     double utime_s, stime_s; /* as last seen from outside */
     bool is_gone;            /* the process has ended or runs another program, */
     uint64_t gone_ns;        /* seen at this time of CLOCK_MONOTONIC */

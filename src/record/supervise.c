@@ -150,7 +150,9 @@ static void say_what_is_missing(const struct server *server, const char *path)
     unsigned alive = 0;
     pid_t first = 0;
     for (size_t i = 0; i < server->arenas.count; i++) {
-        lost += server->arenas.items[i].header->lost[LOST_NO_ROOM];
+        /* Where more came too late for a few samples only, their number is in the profile. */
+        if (server->arenas.items[i].is_full)
+            lost += server->arenas.items[i].header->lost[LOST_NO_ROOM];
         if (server_arena_in_use(server, i) && alive++ == 0)
             first = (pid_t)server->arenas.items[i].pid;
     }

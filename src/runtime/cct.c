@@ -65,8 +65,10 @@ static uint32_t add_node(struct tree *t, uint32_t parent, uint64_t key, uint32_t
 
 bool tree_begin(struct tree *t, struct arena_thread *thread)
 {
-    *t = (struct tree){.thread = thread, .slot_count = FIRST_SLOTS};
-    t->slots = arena_take(FIRST_SLOTS * sizeof *t->slots);
+    uint32_t *slots = t->slots; /* of an earlier try, for which there was room for no more */
+    *t = (struct tree){.thread = thread, .slots = slots, .slot_count = FIRST_SLOTS};
+    if (!slots)
+        t->slots = arena_take(FIRST_SLOTS * sizeof *t->slots);
     if (!t->slots)
         return false;
     thread->root = add_node(t, 0, KEY_MAKE(0, KEY_ROOT, 0), 0);

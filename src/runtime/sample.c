@@ -139,7 +139,7 @@ static uint64_t settle(struct thread *t)
 /* One sample may stand for several ticks. False: there is no room for it yet. */
 static bool take_sample(struct thread *t, const ucontext_t *context, uint64_t ticks)
 {
-    if (!t->tree.slots && !tree_begin(&t->tree, t->record)) {
+    if (!t->record->root && !tree_begin(&t->tree, t->record)) {
         owe(t, LOST_NO_ROOM, ticks);
         return false;
     }
