@@ -27,6 +27,7 @@ static const void *at(uint32_t place, uint64_t needed)
     return place && offset + needed <= size ? bytes + offset : NULL;
 }
 
+/* A module for which the arena had no room left is not known: nothing is printed of it. */
 static void print_module(uint32_t id)
 {
     const struct arena_header *h = (const void *)bytes;
@@ -36,12 +37,11 @@ static void print_module(uint32_t id)
             continue;
         const char *path = (const char *)(m + 1);
         if (m->path_bytes == 14 && memcmp(path, "/proc/self/exe", 14) == 0)
-            printf("%s", h->program);
+            printf("%s+", h->program);
         else
-            printf("%.*s", (int)m->path_bytes, path);
+            printf("%.*s+", (int)m->path_bytes, path);
         return;
     }
-    printf("?%" PRIu32, id);
 }
 
 static void print_frame(uint64_t key)
@@ -53,7 +53,7 @@ static void print_frame(uint64_t key)
         printf("%" PRIx64, (uint64_t)KEY_MODULE(key) << 32 | KEY_OFFSET(key));
     } else {
         print_module(KEY_MODULE(key));
-        printf("+%" PRIx32, KEY_OFFSET(key));
+        printf("%" PRIx32, KEY_OFFSET(key));
     }
 }
 

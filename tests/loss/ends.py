@@ -128,9 +128,9 @@ def supervisor_killed(asks_doctor):
 
 def kill_supervisor(suite, folder, chance, asks_doctor):
     """The program goes on as if nothing had happened, and what it counts is not lost."""
-    plain = subprocess.run([suite.path("goes_on"), "30"], env=suite.env, capture_output=True,
+    plain = subprocess.run([suite.path("goes_on"), "120"], env=suite.env, capture_output=True,
                            text=True, timeout=60)
-    run = Recording(suite, folder, [suite.path("goes_on"), "30"])
+    run = Recording(suite, folder, [suite.path("goes_on"), "120"])
     try:
         # Sometimes in the first milliseconds, while maps are made and the runtime starts.
         end = time.monotonic() + chance.choice((chance.uniform(0, 0.05), chance.uniform(0.05, 0.8)))
