@@ -58,6 +58,8 @@ int cmd_doctor(int argc, char **argv)
         edit |= option == 'e';
         list |= option == 'l';
     }
+    if (list && !edit)
+        return usage_error("doctor", "--list goes with --edit");
     if (edit && argc == optind)
         return usage_error("doctor", "--edit needs a FILE");
     if (edit) {

@@ -19,7 +19,7 @@ struct map_cache {
 };
 
 /*
- * The folder of one kind of entries, such as "maps-2", made if need be; to be freed. NULL, with the
+ * The folder of one kind of entries, such as "maps-3", made if need be; to be freed. NULL, with the
  * reason, when there is none that is private to this user.
  */
 char *cache_folder(const char *kind, struct ct_error *why);

@@ -21,13 +21,14 @@ static const uint64_t ARENA_MOST = UINT64_C(256) << 20;
 static const uint64_t ARENA_STEP = UINT64_C(2) << 20;
 static const uint64_t ARENA_FIRST = UINT64_C(1) << 18; /* most processes are short */
 
-static void random_name(char *text)
+static bool random_name(char *text)
 {
     uint8_t bytes[CHANNEL_NAME_BYTES / 2];
     if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-        memset(bytes, 0, sizeof bytes);
+        return false; /* a secret that can be guessed is none */
     for (unsigned i = 0; i < sizeof bytes; i++)
         snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    return true;
 }
 
 static int listen_at(const struct sockaddr_un *address, socklen_t size)
@@ -65,10 +66,8 @@ int server_open(struct server *s, uint64_t period_ns, uint64_t flags, struct ct_
 {
     *s = (struct server){.listeners = {-1, -1}, .period_ns = period_ns, .flags = flags};
     CT_TRY(folder_make(&s->folder, err));
-    char name[CHANNEL_NAME_BYTES + 1], secret[CHANNEL_NAME_BYTES + 1];
-    random_name(name);
-    random_name(secret);
-    bool listens = open_listeners(s, name);
+    char name[CHANNEL_NAME_BYTES + 1] = "", secret[CHANNEL_NAME_BYTES + 1] = "";
+    bool listens = random_name(name) && random_name(secret) && open_listeners(s, name);
     s->address = must_format("%s,%s,%s", name, secret, s->listeners[1] >= 0 ? s->folder.path : "-");
     if (!listens) {
         int status = ct_fail_errno(err, errno, "no socket for the recorded processes");
