@@ -7,6 +7,7 @@
  */
 #include "map/corrections.h"
 
+#include "map/decode.h"
 #include "map/map.h"
 
 #include <Zydis/Zydis.h>
@@ -212,6 +213,60 @@ static bool is_context_start(const uint8_t *bytes, uint64_t size)
     return false;
 }
 
+/*
+ * glibc's swapcontext, from where it has taken the other context's rsp to where it has pushed that
+ * one's pc: everything is in the context that one register points to, and the CFI goes on as if
+ * nothing had happened. (In setcontext the same code has such a rule.) `bytes` begin with the load
+ * of rsp at `pc`. Only loads from the context may come between, and the push must be of one.
+ */
+static void correct_switch(struct checker *c, const uint8_t *bytes, uint32_t pc, uint32_t fde_end)
+{
+    static const uint8_t at_reg[AT_COUNT] = {X86_RIP, X86_RSP, X86_RBX, X86_RBP,
+                                             X86_R12, X86_R13, X86_R14, X86_R15};
+    ZydisDecodedInstruction i;
+    ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
+    int32_t from[X86_COUNT];
+    uint32_t seen = 0, start = 0, end = pc;
+    uint8_t base = X86_NONE;
+    for (;;) {
+        if (!ZYAN_SUCCESS(
+                ZydisDecoderDecodeFull(&c->decoder, bytes + (end - pc), fde_end - end, &i, o)))
+            return;
+        end += i.length;
+        if (start && i.mnemonic == ZYDIS_MNEMONIC_PUSH)
+            break;
+        if (i.mnemonic != ZYDIS_MNEMONIC_MOV || i.operand_width != 64 ||
+            o[0].type != ZYDIS_OPERAND_TYPE_REGISTER || o[1].type != ZYDIS_OPERAND_TYPE_MEMORY ||
+            o[1].mem.index != ZYDIS_REGISTER_NONE || o[1].mem.segment == ZYDIS_REGISTER_FS)
+            return;
+        uint8_t reg = decode_register(o[0].reg.value);
+        if (!start) {
+            base = decode_register(o[1].mem.base);
+            start = end;
+            if (reg != X86_RSP || base == X86_NONE || base == X86_RSP || base == X86_RBP)
+                return;
+        }
+        if (reg == X86_NONE || reg == base || decode_register(o[1].mem.base) != base)
+            return;
+        from[reg] = (int32_t)o[1].mem.disp.value;
+        seen |= 1u << reg;
+    }
+    uint8_t pushed = o[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? decode_register(o[0].reg.value)
+                                                              : (uint8_t)X86_NONE;
+    if (pushed == X86_NONE || !(seen >> pushed & 1))
+        return;
+    from[X86_RIP] = from[pushed];
+    seen |= 1u << X86_RIP;
+    struct map_special s = {.cfa_kind = CFA_REG, .reg = base, .index_reg = X86_NONE};
+    for (unsigned at = 0; at < AT_COUNT; at++) {
+        s.place[at] = (struct map_place){.kind = PLACE_SAME, .reg = X86_NONE};
+        if (seen >> at_reg[at] & 1)
+            s.place[at] = (struct map_place){
+                .kind = PLACE_CFA, .reg = X86_NONE, .offset = from[at_reg[at]]};
+    }
+    add(c, start, end, &s);
+}
+
 static void check_fde(struct checker *c, const struct elf_file *file, const struct fde *fde)
 {
     const struct code_range *code = elf_code_at(file, file->base + fde->start);
@@ -254,6 +309,8 @@ static void check_fde(struct checker *c, const struct elf_file *file, const stru
             c->rbp_is_back = false;
         }
         int32_t by = movement(c, &context, &i);
+        if (by == NOT_COUNTED && i.mnemonic == ZYDIS_MNEMONIC_MOV && said_at(&rule) != NOT_COUNTED)
+            correct_switch(c, bytes + (pc - fde->start), pc, fde->end);
         moved = by != 0;
         if (c->truth != NOT_COUNTED)
             c->truth = by == NOT_COUNTED ? NOT_COUNTED : c->truth + by;

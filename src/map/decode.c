@@ -123,12 +123,13 @@ static int at_of(ZydisRegister reg)
 }
 
 /* The number of a general register, whatever part of it is named; X86_NONE for others. */
-static uint8_t general_of(ZydisRegister reg)
+uint8_t decode_register(int reg)
 {
     static const uint8_t by_id[] = {X86_RAX, X86_RCX, X86_RDX, X86_RBX, X86_RSP, X86_RBP,
                                     X86_RSI, X86_RDI, X86_R8,  X86_R9,  X86_R10, X86_R11,
                                     X86_R12, X86_R13, X86_R14, X86_R15};
-    ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+    ZydisRegister whole =
+        ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, (ZydisRegister)reg);
     return whole >= ZYDIS_REGISTER_RAX && whole <= ZYDIS_REGISTER_R15
                ? by_id[whole - ZYDIS_REGISTER_RAX]
                : X86_NONE;
@@ -205,7 +206,7 @@ static void do_rsp_arithmetic(struct state *s, const ZydisDecodedInstruction *i,
              s->rbp_offset != NO_FRAME)
         set_rsp_offset(s, s->rbp_offset);
     else if (i->mnemonic == ZYDIS_MNEMONIC_MOV && s->copy != X86_NONE &&
-             o[1].type == ZYDIS_OPERAND_TYPE_REGISTER && general_of(o[1].reg.value) == s->copy)
+             o[1].type == ZYDIS_OPERAND_TYPE_REGISTER && decode_register(o[1].reg.value) == s->copy)
         set_rsp_offset(s, s->copy_offset);
     else
         lose_stack(s);
@@ -312,7 +313,7 @@ static void apply(struct state *s, const ZydisDecodedInstruction *i, const Zydis
         if (whole == ZYDIS_REGISTER_RSP)
             do_rsp_arithmetic(s, i, o);
         else
-            do_copy(s, i, o, general_of(whole));
+            do_copy(s, i, o, decode_register(whole));
         if (whole == ZYDIS_REGISTER_RBP) {
             s->rbp_offset = i->mnemonic == ZYDIS_MNEMONIC_MOV &&
                                     is_reg(&o[1], ZYDIS_REGISTER_RSP) && s->base == X86_RSP
@@ -340,7 +341,7 @@ static void note_writes(struct follower *f, uint32_t offset, const ZydisDecodedI
 {
     for (unsigned k = 0; k < i->operand_count; k++) {
         uint8_t reg =
-            o[k].type == ZYDIS_OPERAND_TYPE_REGISTER ? general_of(o[k].reg.value) : X86_NONE;
+            o[k].type == ZYDIS_OPERAND_TYPE_REGISTER ? decode_register(o[k].reg.value) : X86_NONE;
         if (reg != X86_NONE && (o[k].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
             f->writes[root_of(f, offset)] |= (uint16_t)(1u << reg);
     }

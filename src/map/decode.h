@@ -25,4 +25,7 @@ uint32_t decode_padding(const struct elf_file *file, uint32_t offset, uint32_t e
 /* Where the code from `offset` on goes elsewhere for good: behind the first jump, ret or trap. */
 uint32_t decode_straight_line(const struct elf_file *file, uint32_t offset, uint32_t end);
 
+/* DWARF's number of a general register, or of the one that it is a part of; X86_NONE: no such. */
+uint8_t decode_register(int zydis_register);
+
 #endif
