@@ -381,6 +381,7 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
                                       .realtime_at_zero_ns = clock_ns(CLOCK_REALTIME) - start_ns,
                                       .period_ns = s->period_ns,
                                       .flags = (uint32_t)s->flags,
+                                      .tick_cost_ns = s->tick_cost_ns,
                                       .paused = s->paused};
     program_of(pid, a.header->program);
     __atomic_store_n(&a.header->magic, ARENA_MAGIC, __ATOMIC_RELEASE); /* complete from here on */

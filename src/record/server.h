@@ -34,6 +34,7 @@ struct server {
     int listeners[2];     /* an abstract socket, and one in the folder */
     char *address;        /* the value of the environment variable */
     uint64_t period_ns;
+    uint32_t tick_cost_ns; /* as in the arenas */
     uint64_t flags;
     bool paused;
     unsigned without_arena; /* processes that asked for one, and there was no room */

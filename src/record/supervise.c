@@ -1,5 +1,6 @@
 #include "record/collect.h"
 #include "record/prepare.h"
+#include "record/probe.h"
 #include "record/record.h"
 #include "record/server.h"
 #include "record/target.h"
@@ -233,6 +234,19 @@ static void look_up_lines(const char *output)
                 output);
 }
 
+/*
+ * What the first guess of the runtime is; it knows better as user time passes (runtime/event.c).
+ * The kernel's accounts have a part of the way from the tick to the signal as user time, since its
+ * own clock does not tick in interrupts: by measurements between a fifth and two fifths.
+ */
+static uint32_t measure_tick_cost(void)
+{
+    probe_begin();
+    uint64_t delay_ns = probe_tick_delay_ns();
+    probe_end();
+    return (uint32_t)(delay_ns < UINT32_MAX ? delay_ns * 3 / 4 : 0);
+}
+
 int record_run(const struct record_options *options, int *exit_status, struct ct_error *err)
 {
     char *path = NULL, *runtime = find_runtime();
@@ -251,6 +265,7 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
         (status = server_open(&server, 1000000000 / options->rate_hz, flags, err)) == CT_OK) {
         if (server.maps.cache.warning.text[0])
             fprintf(stderr, "calltrail: warning: %s\n", server.maps.cache.warning.text);
+        server.tick_cost_ns = measure_tick_cost();
         status = run_program(options, &server, path, runtime, exit_status, err);
         bool keep = status != CT_OK && server.arenas.count;
         if (keep)

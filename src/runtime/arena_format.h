@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define ARENA_MAGIC   UINT64_C(0x0a616e6572616c6c) /* "llarena\n" */
-#define ARENA_VERSION 2
+#define ARENA_VERSION 3
 
 enum {
     ARENA_NAME_BYTES = 16,
@@ -57,7 +57,7 @@ struct arena_header {
     _Atomic uint32_t paused;     /* the supervisor's word: no samples now */
     uint32_t outer_pid;          /* its pid, as the supervisor's namespace has it */
     uint32_t flags;              /* enum channel_flags */
-    uint32_t unused;
+    uint32_t tick_cost_ns;       /* CPU time of a tick's signal that is no user time, about */
     char program[ARENA_PROGRAM_BYTES]; /* what it runs, by the supervisor */
 };
 

@@ -117,6 +117,9 @@ void event_stop(struct thread *thread);
 /* The first tick has come, after a random part of a period: does it count? */
 bool event_first_tick(struct thread *thread);
 
+/* Now and then changes the event's period, so that the rate is that of samples per user time. */
+void event_keep_rate(struct thread *thread);
+
 /* How many periods of user time the signal of a timer stands for. */
 uint64_t event_timer_ticks(struct thread *thread, const siginfo_t *info);
 

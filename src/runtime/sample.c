@@ -228,6 +228,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     t->pause_ticks = share * (took < most_ticks(t) ? took : most_ticks(t));
     t->record->handler_ticks += took;
     t->record->handler_histogram[histogram_bucket(took)]++;
+    event_keep_rate(t);
     t->busy = 0;
 }
 

@@ -28,6 +28,16 @@ struct thread {
     uint64_t first_period_ns; /* 0: it has come */
     uint64_t first_cpu_ns;    /* the thread's CPU time when its event began */
 
+    /* How the event keeps its rate; see event_keep_rate. */
+    struct {
+        uint64_t period_ns;     /* of the event, longer than that of the samples */
+        uint64_t fired_first;   /* ticks before it began, */
+        uint64_t user_first_ns; /* the thread's user time then, */
+        uint64_t fired_changed; /* ticks before its period was last changed, */
+        uint64_t passed_ns;     /* and what they stood for: all periods up to then */
+        uint64_t look;          /* the number of ticks at which to look again */
+    } rate;
+
     /* The mark in one of the stack's frames; only to be believed when the table agrees. */
     struct {
         bool set;

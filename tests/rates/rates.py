@@ -2,9 +2,10 @@
 
 The truth is what burn.c says of itself: the process's user time, and the CPU time of each part by
 the thread's own clock. A part spends its time in a function of its own, in user mode, so that the
-profile must give that function as much. The thread's clock also counts the way of each signal
-through the kernel and the thread's own switches, and when a virtual machine stands still for longer
-than a period the kernel's timer leaves periods out; a busy machine at 10 kHz may so take a sixth.
+profile must give that function as much, less the share of the CPU time that the kernel had: at
+10 kHz its way to the signal's handler is a fifth of it in a virtual machine. How the kernel divides
+the time between the two is what its tick finds, 250 times a second: of a second, it knows it to
+some per cent, which is allowed on top of the 5% of the rate.
 """
 
 import json
@@ -17,7 +18,7 @@ CALLTRAIL = os.environ.get("CALLTRAIL", os.path.join(HERE, "../../build/calltrai
 WORK = sys.argv[1]
 PROFILE = os.path.join(WORK, "p.ctp")
 LOW, HIGH = 0.95, 1.05
-PART_LOW = {999: 0.92, 9999: 0.82}
+ACCOUNTS = {999: 0.02, 9999: 0.05}
 failed = False
 
 
@@ -58,21 +59,25 @@ class Run:
     def share(self, part):
         return self.function_s.get(part, 0) / sum(self.parts[part].values())
 
-    def check_parts(self, *parts):
+    def bounds(self):
+        return LOW - ACCOUNTS[self.hz], HIGH + ACCOUNTS[self.hz]
+
+    def check_parts(self, *parts, unlike=0):
+        """The parts are all that the process does: the kernel has its share of each, the same up to
+        `unlike`."""
+        total_s = sum(sum(part.values()) for part in self.parts.values())
+        user_share = min(1, self.info["utime_s"] / total_s)
+        low, high = self.bounds()
         for part in parts:
-            share = self.share(part)
+            share = self.share(part) / user_share
             check(self.title("%s has its CPU time" % part),
-                  not PART_LOW[self.hz] < share < HIGH and "%.3f of it" % share)
+                  not low - unlike < share < high and "%.3f of it" % share)
 
     def check_rate(self):
-        """Samples lie between the rate times user time and the rate times all CPU time: how the
-        kernel divides the time between the two is a guess by the tick, and at 10 kHz the delivery
-        of the signals is a part of it that shows."""
-        info, total_s = self.info, self.info["utime_s"] + self.info["stime_s"]
-        least, most = LOW * self.hz * info["utime_s"], HIGH * self.hz * total_s
-        taken = info["samples"] + info["lost"]
-        check(self.title("the rate is reached"), not least < taken < most and
-              "%d samples, not %d to %d" % (taken, least, most))
+        info = self.info
+        low, high = self.bounds()
+        rate = (info["samples"] + info["lost"]) / info["utime_s"] / self.hz
+        check(self.title("the rate is reached"), not low < rate < high and "%.3f of it" % rate)
         got = (info["samples"] - info["merged"]) / info["utime_s"]
         check(self.title("rate_got_hz is stacks per user second"),
               not abs(info["rate_got_hz"] / got - 1) < 0.001 and
@@ -82,11 +87,13 @@ class Run:
               "%g, not %g" % (info["utime_s"], self.utime_s))
 
     def check_lost(self, part):
-        """What a part that could not be sampled burnt is in the count of losses."""
+        """What a part that could not be sampled burnt is in the count of losses: up to the time
+        that signals would have taken, by which the event's period is longer."""
         expected = self.hz * sum(self.parts[part].values())
         lost = self.info["lost"]
+        least = {999: 0.9, 9999: 0.65}[self.hz]
         check(self.title("what %s lost is counted" % part),
-              not PART_LOW[self.hz] * expected < lost < HIGH * expected + 5 and
+              not least * expected < lost < HIGH * expected + 5 and
               "%d, not %d" % (lost, expected))
 
 
@@ -103,10 +110,10 @@ def check_threads(run):
 
 
 for hz in 999, 9999:
-    one = Run(hz, "one", 1000)
+    one = Run(hz, "one", 3000)
     one.check_parts("one")
     one.check_rate()
-    many = Run(hz, "many", 200)
+    many = Run(hz, "many", 400)
     many.check_parts("many")
     many.check_rate()
     check(many.title("each thread has its share"), check_threads(many))
@@ -114,9 +121,9 @@ for hz in 999, 9999:
     blocked.check_parts("by_pthread_sigmask", "by_sigprocmask", "by_syscall")
     blocked.check_rate()
     raw = Run(hz, "raw", 200)
-    raw.check_parts("before_raw", "after_raw")
+    raw.check_parts("before_raw", "after_raw", unlike=0.1)  # signals come here, and not in between
     raw.check_lost("raw")
-    calls = Run(hz, "calls", 400)
+    calls = Run(hz, "calls", 1500)
     calls.check_parts("between_calls")
     calls.check_rate()
 
