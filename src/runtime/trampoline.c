@@ -270,6 +270,12 @@ struct place {
     uint32_t frame, node;
 };
 
+/* Behind code that nobody describes, frames are where a guess says: nothing is marked there. */
+static bool is_guessed_from_here(const struct thread *t, uint32_t frame)
+{
+    return t->stack.frames[frame].module == UINT32_MAX;
+}
+
 static bool place_of(const struct thread *t, uint32_t frame, struct place *out)
 {
     const struct walk_frame *f = &t->stack.frames[frame];
@@ -453,7 +459,7 @@ void trampoline_mark(struct thread *t, const struct walk_modules *modules, struc
     struct place place = {0};
     uint32_t frame = s->count - 1;
     while (frame && !place_of(t, frame, &place))
-        frame--;
+        frame = is_guessed_from_here(t, frame) ? 0 : frame - 1;
     t->mark.base_slot = base_slot;
     if (joined) {
         move_mark(t, intact.frame, &place);
@@ -492,7 +498,7 @@ void *trampoline_bounce(uint32_t number, uint64_t sp)
     if (is_known && t->mark.set && t->mark.number == number && t->mark.stamp == m->stamp &&
         m->owner == t && !guest->arena->paused) {
         uint32_t serial = t->stack.serial, frame = t->mark.frame;
-        while (frame > 1 && !goes_up)
+        while (frame > 1 && !goes_up && !is_guessed_from_here(t, frame - 1))
             goes_up = place_of(t, --frame, &place);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         goes_up = goes_up && t->stack.serial == serial && t->mark.set;

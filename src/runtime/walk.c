@@ -393,6 +393,72 @@ static bool joins(struct walk_past *past, const struct position *at,
     return false;
 }
 
+/* Is there a call instruction in the eight bytes before an address? E8 rel32, or FF /2. */
+static bool ends_in_call(uint64_t bytes)
+{
+    uint8_t at[8];
+    memcpy(at, &bytes, sizeof at);
+    if (at[3] == 0xe8)
+        return true;
+    for (unsigned i = 1; i <= 6; i++)
+        if (at[i] == 0xff && (at[i + 1] >> 3 & 7) == 2)
+            return true;
+    return false;
+}
+
+/* Is this word of a stack a return address: into code of a module, or near `here`, behind a call? */
+static bool may_be_return(const struct walk_modules *modules, const struct walk_memory *memory,
+                          uint64_t word, uint64_t here)
+{
+    struct walk_memory code = *memory;
+    uint64_t bytes;
+    uint32_t index = find_module(modules, word);
+    if (index != UINT32_MAX) {
+        const struct walk_module *m = &modules->items[index];
+        int64_t row = m->tables ? map_find_row(m->tables, word - 1 - m->base) : NO_ROW;
+        if (row < 0 || m->tables->rows[row].rule == (SPECIAL_NONE << 2 | RULE_SPECIAL))
+            return false;
+    } else if (word >> 32 != here >> 32) {
+        return false;
+    }
+    return read_word(&code, word - 8, &bytes) && ends_in_call(bytes);
+}
+
+/*
+ * A step out of code that nobody describes, as run-time compilers make it. Most of them keep a
+ * frame pointer in rbp. It is believed only where nothing speaks against it: if rbp is that of a
+ * frame further out, the return address that would be skipped lies between rsp and rbp, and is
+ * found there. A word that looks like one ends the walk, except where the very top of the stack at
+ * an interrupted instruction is one: that is a function without a frame, a stub.
+ */
+static __attribute__((noinline, cold)) bool step_unknown(const struct walk_modules *modules,
+                                                         struct walk_memory *memory,
+                                                         struct position *at, bool is_pc,
+                                                         uint64_t *slot)
+{
+    enum { MOST_WORDS = 1024 };
+    uint64_t word, ra, bp = at->bp;
+    if (is_pc && read_word(memory, at->sp, &word) && may_be_return(modules, memory, word, at->pc)) {
+        *slot = at->sp;
+        at->pc = word;
+        at->sp += 8;
+        return true;
+    }
+    if (bp < at->sp || bp % 8 || bp - at->sp > MOST_WORDS * 8 || !read_word(memory, bp, &word) ||
+        !read_word(memory, bp + 8, &ra) || !may_be_return(modules, memory, ra, at->pc))
+        return false;
+    for (uint64_t p = at->sp; p < bp; p += 8) {
+        uint64_t between;
+        if (!read_word(memory, p, &between) || may_be_return(modules, memory, between, at->pc))
+            return false;
+    }
+    *slot = bp + 8;
+    at->pc = ra;
+    at->sp = bp + 16;
+    at->bp = word;
+    return true;
+}
+
 /* Goes on from a mark to what it stands for; false where only the tables can tell. */
 static __attribute__((noinline, cold)) bool pass_mark(const struct walk_memory *memory,
                                                       struct position *at, bool is_return)
@@ -473,7 +539,14 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
             .pc = at.pc, .rbp = at.bp, .module = module_index, .flags = is_pc ? FRAME_IS_PC : 0};
         if (unlikely(!module.tables)) {
             end = module_index == UINT32_MAX ? WALK_NO_MODULE : WALK_NO_MAP;
-            break;
+            if (end == WALK_NO_MAP || !step_unknown(modules, &memory, &at, is_pc, &frame->slot))
+                break;
+            frame->flags |= FRAME_SPECIAL | FRAME_GUESSED;
+            r.known = 1 << X86_RSP | 1 << X86_RBP;
+            at_start = false;
+            back = 1;
+            is_pc = false;
+            continue;
         }
         int64_t row = map_find_row(module.tables, look - module.base);
         if (unlikely(row < 0)) {

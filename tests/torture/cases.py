@@ -285,6 +285,10 @@ CASES = [
     Case("r13_deep", checks=[seen_or_lost("recurse", 20), ms("without_end", 20)]),
     # 14: unknown ways; the walk ends with a reason
     Case("r14_no_cfi", complete=0.1, checks=[gaps(1), ms("burn_ms", 50, below="main")]),
+    Case("r14_jit", flags=["-fno-omit-frame-pointer"], complete=0.3,
+         checks=[ms("in_framed", 75, below="calls_framed"), gaps(75),
+                 ms("in_framed", 75, below="main"), ms("calls_leaf", 75, below="main"),
+                 ms("in_frameless", 75), ms("in_frameless", 0, 0, below="main")]),
     # 15: others who walk the stack
     Case("r15_backtrace", flags=["-rdynamic"]),
     # 16: ends without warning
