@@ -227,5 +227,5 @@ PROGRAMS = [
     Program("firefox-dom", firefox("page_dom.html"), outputs=("page.png",), jit=True,
             scale=150, loads=("/usr/lib/firefox-esr/libxul.so",)),
     Program("firefox-js", firefox("page_js.html"), outputs=("page.png",), jit=True,
-            scale=150, loads=("/usr/lib/firefox-esr/libxul.so",)),
+            scale=450, loads=("/usr/lib/firefox-esr/libxul.so",)),
 ]
