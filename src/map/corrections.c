@@ -261,8 +261,8 @@ static void correct_switch(struct checker *c, const uint8_t *bytes, uint32_t pc,
     for (unsigned at = 0; at < AT_COUNT; at++) {
         s.place[at] = (struct map_place){.kind = PLACE_SAME, .reg = X86_NONE};
         if (seen >> at_reg[at] & 1)
-            s.place[at] = (struct map_place){
-                .kind = PLACE_CFA, .reg = X86_NONE, .offset = from[at_reg[at]]};
+            s.place[at] =
+                (struct map_place){.kind = PLACE_CFA, .reg = X86_NONE, .offset = from[at_reg[at]]};
     }
     add(c, start, end, &s);
 }

@@ -52,12 +52,12 @@ struct arena_header {
     _Atomic uint32_t first_thread;        /* places of lists, newest first */
     _Atomic uint32_t first_module;
     _Atomic uint64_t lost[ARENA_LOSSES];
-    uint64_t utime_ns, stime_ns; /* CPU time so far, when the process last said so */
-    uint64_t said_ns;            /* when that was: at its end, if all went well */
-    _Atomic uint32_t paused;     /* the supervisor's word: no samples now */
-    uint32_t outer_pid;          /* its pid, as the supervisor's namespace has it */
-    uint32_t flags;              /* enum channel_flags */
-    uint32_t tick_cost_ns;       /* CPU time of a tick's signal that is no user time, about */
+    uint64_t utime_ns, stime_ns;       /* CPU time so far, when the process last said so */
+    uint64_t said_ns;                  /* when that was: at its end, if all went well */
+    _Atomic uint32_t paused;           /* the supervisor's word: no samples now */
+    uint32_t outer_pid;                /* its pid, as the supervisor's namespace has it */
+    uint32_t flags;                    /* enum channel_flags */
+    uint32_t tick_cost_ns;             /* CPU time of a tick's signal that is no user time, about */
     char program[ARENA_PROGRAM_BYTES]; /* what it runs, by the supervisor */
 };
 
