@@ -298,7 +298,7 @@ struct place {
 /* Behind code that nobody describes, frames are where a guess says: nothing is marked there. */
 static bool is_guessed_from_here(const struct thread *t, uint32_t frame)
 {
-    return t->stack.frames[frame].module == UINT32_MAX;
+    return t->stack.frames[frame].flags & FRAME_UNKNOWN;
 }
 
 static bool place_of(const struct thread *t, uint32_t frame, struct place *out)

@@ -440,22 +440,21 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
         struct walk_frame *frame = &frames[n++];
         *frame = (struct walk_frame){
             .pc = at.pc, .rbp = at.bp, .module = module_index, .flags = is_pc ? FRAME_IS_PC : 0};
-        if (unlikely(!module.tables)) {
-            end = module_index == UINT32_MAX ? WALK_NO_MODULE : WALK_NO_MAP;
-            if (end == WALK_NO_MAP ||
-                !walk_step_unknown(modules, &memory, &at, is_pc, &frame->slot))
+        int64_t row =
+            likely(module.tables) ? map_find_row(module.tables, look - module.base) : NO_ROW;
+        if (unlikely(row < 0)) {
+            end = module.tables                ? WALK_NO_RULE
+                  : module_index == UINT32_MAX ? WALK_NO_MODULE
+                                               : WALK_NO_MAP;
+        unknown:
+            if (!walk_step_unknown(modules, &memory, &at, is_pc, &frame->slot))
                 break;
-            frame->flags |= FRAME_SPECIAL | FRAME_GUESSED;
+            frame->flags |= FRAME_SPECIAL | FRAME_GUESSED | FRAME_UNKNOWN;
             r.known = 1 << X86_RSP | 1 << X86_RBP;
             at_start = false;
             back = 1;
             is_pc = false;
             continue;
-        }
-        int64_t row = map_find_row(module.tables, look - module.base);
-        if (unlikely(row < 0)) {
-            end = WALK_NO_RULE;
-            break;
         }
         uint32_t rule = module.tables->rows[row].rule;
         if (module.tables->correction_count) {
@@ -495,6 +494,10 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
         }
         const struct map_special *special = &module.tables->specials[index];
         frame->flags |= FRAME_SPECIAL | (special->flags & SPECIAL_GUESSED ? FRAME_GUESSED : 0);
+        if (unlikely(special->cfa_kind == CFA_NONE)) {
+            end = WALK_NO_RULE;
+            goto unknown;
+        }
         if (special->cfa_kind == CFA_END) {
             if (cache && back)
                 remember_end(cache, at.pc, module_index);

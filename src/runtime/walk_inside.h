@@ -43,7 +43,7 @@ static inline uint32_t walk_find_module(const struct walk_modules *modules, uint
 }
 
 /*
- * A step out of code that is in no module, by its frame pointer (walk_unknown.c). `slot` is where
+ * A step out of code without unwind information, by its frame pointer (walk_unknown.c). `slot` is where
  * the return address was.
  */
 bool walk_step_unknown(const struct walk_modules *modules, struct walk_memory *memory,

@@ -1,4 +1,7 @@
-/* Walking through code that nobody describes: what run-time compilers have made. */
+/*
+ * Walking through code that nobody describes: what run-time compilers have made, and what they have
+ * put into a program beforehand.
+ */
 #include "runtime/walk_inside.h"
 
 /* Is there a call instruction in the eight bytes before an address? E8 rel32, or FF /2. */
@@ -22,10 +25,9 @@ static bool may_be_return(const struct walk_modules *modules, const struct walk_
     struct walk_memory code = *memory;
     uint64_t bytes;
     uint32_t index = walk_find_module(modules, word);
-    if (index != UINT32_MAX) {
+    if (index != UINT32_MAX) { /* the index ends where the code does */
         const struct walk_module *m = &modules->items[index];
-        int64_t row = m->tables ? map_find_row(m->tables, word - 1 - m->base) : NO_ROW;
-        if (row < 0 || m->tables->rows[row].rule == (SPECIAL_NONE << 2 | RULE_SPECIAL))
+        if (!m->tables || (word - m->base) >> MAP_BUCKET_SHIFT >= m->tables->bucket_count)
             return false;
     } else if (word >> 32 != here >> 32) {
         return false;
