@@ -105,9 +105,11 @@ static int32_t movement(struct corrections_finder *c, const struct instruction *
     const ZydisDecodedInstruction *i = &instruction->whole;
     if (instruction->is_plain)
         return 0;
-    bool names_rsp = i->mnemonic == ZYDIS_MNEMONIC_PUSH || i->mnemonic == ZYDIS_MNEMONIC_POP ||
-                     i->mnemonic == ZYDIS_MNEMONIC_LEAVE || i->mnemonic == ZYDIS_MNEMONIC_ENTER ||
-                     i->mnemonic == ZYDIS_MNEMONIC_PUSHFQ || i->mnemonic == ZYDIS_MNEMONIC_POPFQ ||
+    if (i->mnemonic == ZYDIS_MNEMONIC_PUSH || i->mnemonic == ZYDIS_MNEMONIC_PUSHFQ)
+        return i->operand_width == 64 ? 8 : NOT_COUNTED;
+    if (i->mnemonic == ZYDIS_MNEMONIC_LEAVE || i->mnemonic == ZYDIS_MNEMONIC_ENTER)
+        return NOT_COUNTED;
+    bool names_rsp = i->mnemonic == ZYDIS_MNEMONIC_POP || i->mnemonic == ZYDIS_MNEMONIC_POPFQ ||
                      ((i->attributes & ZYDIS_ATTRIB_HAS_MODRM) &&
                       ((i->raw.modrm.mod == 3 && i->raw.modrm.rm == 4) || i->raw.modrm.reg == 4));
     if (!names_rsp)
@@ -123,15 +125,9 @@ static int32_t movement(struct corrections_finder *c, const struct instruction *
                   ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, o[k].reg.value) ==
                       ZYDIS_REGISTER_RSP;
     switch (i->mnemonic) {
-    case ZYDIS_MNEMONIC_PUSH:
-    case ZYDIS_MNEMONIC_PUSHFQ:
-        return i->operand_width == 64 ? 8 : NOT_COUNTED;
     case ZYDIS_MNEMONIC_POP:
     case ZYDIS_MNEMONIC_POPFQ:
         return i->operand_width == 64 && !writes ? -8 : NOT_COUNTED;
-    case ZYDIS_MNEMONIC_LEAVE:
-    case ZYDIS_MNEMONIC_ENTER:
-        return NOT_COUNTED;
     case ZYDIS_MNEMONIC_SUB:
     case ZYDIS_MNEMONIC_ADD:
         if (!writes)
