@@ -93,7 +93,7 @@ static void look_in_threads(struct pass *p)
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     size_t most = processors > 1 ? (size_t)processors : 1, started = 0;
     most = most < MOST_THREADS ? most : MOST_THREADS;
-    pthread_t threads[MOST_THREADS];
+    pthread_t threads[MOST_THREADS] = {0};
     while (started + 1 < most && (started + 2) * CHUNKS_PER_THREAD <= p->chunks.count &&
            pthread_create(&threads[started], NULL, look_at_chunks, p) == 0)
         started++;

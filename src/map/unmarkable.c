@@ -12,7 +12,7 @@ struct jump {
 };
 
 struct finding {
-    uint32_t fde; /* its index; a later finding about it counts */
+    uint32_t fde; /* its index */
     enum found found;
 };
 
@@ -69,7 +69,11 @@ void unmarkable_fde(struct unmarkable_finder *f, size_t index, const struct fde 
 
 static void find(struct unmarkable_finder *f, enum found found)
 {
-    vec_push(&f->findings, (struct finding){.fde = f->index, .found = found});
+    size_t n = f->findings.count;
+    if (n && f->findings.items[n - 1].fde == f->index)
+        f->findings.items[n - 1].found = found;
+    else
+        vec_push(&f->findings, (struct finding){.fde = f->index, .found = found});
 }
 
 bool unmarkable_take(struct unmarkable_finder *f, const struct instruction *i,
