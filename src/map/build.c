@@ -5,13 +5,12 @@
 #include "elf/elf_file.h"
 #include "elf/symbols.h"
 #include "map/cfi.h"
-#include "map/corrections.h"
+#include "map/code_pass.h"
 #include "map/decode.h"
 #include "map/entries.h"
 #include "map/fragments.h"
 #include "map/functions.h"
 #include "map/map.h"
-#include "map/unmarkable.h"
 #include "map/unwind.h"
 
 #include <errno.h>
@@ -264,10 +263,7 @@ int map_build_elf(struct elf_file *file, FILE *out, struct ct_error *err)
                                     .row_count = (uint32_t)b.table.rows.count,
                                     .special_count = (uint32_t)b.table.specials.count};
         fragments_join(&b.file, &tables, &b.functions);
-        corrections_find(&b.file, &b.cfi, &tables, &b.table, &b.corrections);
-        tables.specials = b.table.specials.items; /* corrections may have added some */
-        tables.special_count = (uint32_t)b.table.specials.count;
-        unmarkable_find(&b.file, &b.cfi, &b.functions, &tables, &b.unmarkable);
+        code_pass(&b.file, &b.cfi, &b.functions, &tables, &b.table, &b.corrections, &b.unmarkable);
         status = write_all(&b, out, err);
         functions_free(&b.functions);
         elf_free_symbols(&b.symbols);
