@@ -43,8 +43,8 @@ static inline uint32_t walk_find_module(const struct walk_modules *modules, uint
 }
 
 /*
- * A step out of code without unwind information, by its frame pointer (walk_unknown.c). `slot` is where
- * the return address was.
+ * A step out of code without unwind information, by its frame pointer (walk_unknown.c). `slot` is
+ * where the return address was.
  */
 bool walk_step_unknown(const struct walk_modules *modules, struct walk_memory *memory,
                        struct walk_position *at, bool is_pc, uint64_t *slot);
