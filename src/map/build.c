@@ -176,6 +176,23 @@ static void make_index(struct build *b)
     }
 }
 
+static void flag_in_index(struct build *b, uint32_t start, uint32_t end, uint32_t flag)
+{
+    for (uint64_t i = start >> MAP_BUCKET_SHIFT;
+         i + 1 < b->index.count && i << MAP_BUCKET_SHIFT < end; i++)
+        b->index.items[i] |= flag;
+}
+
+static void finish_index(struct build *b)
+{
+    for (size_t i = 0; i < b->corrections.items.count; i++)
+        flag_in_index(b, b->corrections.items.items[i].start, b->corrections.items.items[i].end,
+                      INDEX_CORRECTED);
+    for (size_t i = 0; i < b->unmarkable.items.count; i++)
+        flag_in_index(b, b->unmarkable.items.items[i].start, b->unmarkable.items.items[i].end,
+                      INDEX_UNMARKABLE);
+}
+
 struct piece {
     const void *bytes;
     size_t count, size;
@@ -264,6 +281,7 @@ int map_build_elf(struct elf_file *file, FILE *out, struct ct_error *err)
                                     .special_count = (uint32_t)b.table.specials.count};
         fragments_join(&b.file, &tables, &b.functions);
         code_pass(&b.file, &b.cfi, &b.functions, &tables, &b.table, &b.corrections, &b.unmarkable);
+        finish_index(&b);
         status = write_all(&b, out, err);
         functions_free(&b.functions);
         elf_free_symbols(&b.symbols);

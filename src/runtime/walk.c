@@ -457,10 +457,10 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
             continue;
         }
         uint32_t rule = module.tables->rows[row].rule;
-        if (module.tables->correction_count) {
-            const struct map_correction *c = map_find_correction(module.tables, look - module.base);
-            rule = c && (is_pc || c->rule == OUTERMOST_RULE) ? c->rule : rule;
-        }
+        const struct map_correction *correction =
+            map_find_correction(module.tables, look - module.base);
+        if (unlikely(correction) && (is_pc || correction->rule == OUTERMOST_RULE))
+            rule = correction->rule;
 
         if (likely(RULE_KIND(rule) != RULE_SPECIAL)) {
             uint64_t cfa =
