@@ -64,12 +64,13 @@ static bool has_frame_pointer(const struct walk_memory *memory, uint64_t pc)
 }
 
 /*
- * A step out of code that nobody describes, as run-time compilers make it. Most of them keep a
- * frame pointer in rbp. It is believed where the function is seen to set it up, and where nothing
- * speaks against it: if rbp is that of a frame further out, the return address that would be
- * skipped lies between rsp and rbp, and is found there. Otherwise the walk ends, except where the
- * very top of the stack at an interrupted instruction is a return address: that is a function
- * without a frame, a stub.
+ * A step out of code that nobody describes. Run-time compilers keep a frame pointer in rbp. It is
+ * believed where nothing speaks against it: if rbp is that of a frame further out, the return
+ * address that would be skipped lies between rsp and rbp, and is found there. It may also be left
+ * from an earlier call; in code outside every module, which has no functions of others in it, a
+ * function that is seen to set up its frame pointer is believed all the same. Otherwise the walk
+ * ends, except where the very top of the stack at an interrupted instruction is a return address:
+ * that is a function without a frame, a stub.
  */
 bool walk_step_unknown(const struct walk_modules *modules, struct walk_memory *memory,
                        struct walk_position *at, bool is_pc, uint64_t *slot)
@@ -93,7 +94,8 @@ bool walk_step_unknown(const struct walk_modules *modules, struct walk_memory *m
         if (!walk_read_word(memory, p, &between))
             return false;
         if (may_be_return(modules, memory, between, at->pc) &&
-            !(is_proven = has_frame_pointer(memory, at->pc)))
+            !(is_proven = walk_find_module(modules, at->pc) == UINT32_MAX &&
+                          has_frame_pointer(memory, at->pc)))
             return false;
     }
     *slot = bp + 8;
