@@ -316,7 +316,8 @@ void server_look_around(struct server *s)
         if (s->arenas.items[i].is_gone)
             continue;
         look_at(s, i);
-        look_for_strangers(s, i);
+        if (s->flags & CHANNEL_FOLLOW) /* otherwise nobody asked for them */
+            look_for_strangers(s, i);
     }
 }
 
