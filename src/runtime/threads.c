@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 static __thread struct thread *self __attribute__((tls_model("initial-exec")));
 
@@ -106,6 +107,24 @@ void thread_read_name(struct thread *t)
     raw_syscall3(SYS_prctl, PR_GET_NAME, (long)t->record->name, 0);
 }
 
+/*
+ * A program may start threads faster than the supervisor gets to make room: a thread that finds
+ * none waits for a moment before it begins. When that was in vain once, there is none to be had.
+ */
+static struct arena_thread *take_record(void)
+{
+    enum { MOST_WAITS = 100 };
+    static const struct timespec a_moment = {.tv_nsec = 2000000};
+    static bool in_vain;
+    struct arena_thread *record = arena_take(sizeof *record);
+    for (unsigned i = 0; !record && i < MOST_WAITS && !in_vain; i++) {
+        raw_syscall3(SYS_nanosleep, (long)&a_moment, 0, 0);
+        record = arena_take(sizeof *record);
+    }
+    in_vain |= !record;
+    return record;
+}
+
 /* The calling thread becomes the one that `t` describes. */
 static bool adopt(struct thread *t)
 {
@@ -117,7 +136,7 @@ static bool adopt(struct thread *t)
     t->first_sp = (uint64_t)__builtin_frame_address(0);
     t->event_fd = t->timer = -1;
     t->of = guest;
-    t->record = arena_take(sizeof *t->record);
+    t->record = take_record();
     if (!t->record) { /* the tree is made when the first sample comes */
         arena_count_loss(LOST_NO_ROOM);
         return false;
