@@ -120,7 +120,7 @@ static bool is_as_at_entry(const struct map *map, uint64_t offset)
 static void find_slot(const struct finder *f, uint32_t offset, struct plan_site *site)
 {
     int64_t row = map_find_row(&f->map->tables, offset);
-    const struct map_correction *correction = map_find_correction(&f->map->tables, offset);
+    const struct map_range *correction = map_find_correction(&f->map->tables, offset);
     if (row < 0 || correction) /* the CFI is wrong there: rare enough to leave alone */
         return;
     struct map_special s = map_spell_rule(&f->map->tables, (uint32_t)row);

@@ -207,7 +207,7 @@ static int write_all(struct build *b, FILE *out, struct ct_error *err)
         [MAP_SPECIALS] = {b->table.specials.items, b->table.specials.count,
                           sizeof(struct map_special)},
         [MAP_CORRECTIONS] = {b->corrections.items.items, b->corrections.items.count,
-                             sizeof(struct map_correction)},
+                             sizeof(struct map_range)},
         [MAP_UNMARKABLE] = {b->unmarkable.items.items, b->unmarkable.items.count,
                             sizeof(struct map_range)},
         [MAP_FUNCTIONS] = {b->functions.items.items, b->functions.items.count,

@@ -494,3 +494,16 @@ bool cfi_run(const struct cfi *cfi, const struct fde *fde, cfi_row_fn *emit, voi
     free(m.remembered);
     return good;
 }
+
+const struct fde *cfi_fde_at(const struct cfi *cfi, uint32_t offset)
+{
+    size_t low = 0, high = cfi->fdes.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (cfi->fdes.items[middle].start <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && offset < cfi->fdes.items[low - 1].end ? &cfi->fdes.items[low - 1] : NULL;
+}

@@ -70,4 +70,7 @@ typedef void cfi_row_fn(void *context, uint32_t pc, const struct cfi_row *row, b
 bool cfi_run(const struct cfi *cfi, const struct fde *fde, cfi_row_fn *row, void *context,
              uint32_t *stopped);
 
+/* The FDE that holds an offset, or NULL. They are sorted by start. */
+const struct fde *cfi_fde_at(const struct cfi *cfi, uint32_t offset);
+
 #endif

@@ -316,7 +316,7 @@ void corrections_take(struct corrections_finder *c, const struct instruction *i,
 
 static int by_start(const void *a, const void *b)
 {
-    const struct map_correction *x = a, *y = b;
+    const struct map_range *x = a, *y = b;
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
@@ -337,7 +337,7 @@ void corrections_end(struct corrections_finder *c, struct unwind_table *table,
         struct unwind_rule rule = f->rule.cfa_kind == CFA_END ? unwind_fixed(SPECIAL_END)
                                                               : unwind_special(table, &f->rule);
         vec_push(&out->items,
-                 (struct map_correction){.start = f->start, .end = f->end, .rule = rule.rule});
+                 (struct map_range){.start = f->start, .end = f->end, .value = rule.rule});
     }
     vec_free(&c->found);
     free(c);

@@ -14,7 +14,7 @@
 #include "map/unwind.h"
 
 struct corrections {
-    VEC(struct map_correction) items; /* sorted, not overlapping */
+    VEC(struct map_range) items; /* sorted, not overlapping */
 };
 
 /* Looks at FDEs one after the other, apart from other finders; `tables` are the finished rows. */

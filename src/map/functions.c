@@ -67,20 +67,6 @@ static void take_symbol(struct functions *f, const struct elf_file *file,
                                    .alias_first = (uint32_t)f->aliases.count});
 }
 
-/* Is there an FDE that holds this offset? They are sorted by start. */
-static const struct fde *fde_at(const struct cfi *cfi, uint32_t offset)
-{
-    size_t low = 0, high = cfi->fdes.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (cfi->fdes.items[middle].start <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && offset < cfi->fdes.items[low - 1].end ? &cfi->fdes.items[low - 1] : NULL;
-}
-
 /*
  * Labels without a type name functions only where nothing else does: outside FDEs and outside
  * functions, or exactly at the start of an FDE (assembly that forgot .type).
@@ -90,7 +76,7 @@ static bool label_counts(const struct functions *f, const struct cfi *cfi, uint3
     const struct map_function *last = f->items.count ? &f->items.items[f->items.count - 1] : NULL;
     if (last && start > last->start && start - last->start < last->size)
         return false;
-    const struct fde *fde = fde_at(cfi, start);
+    const struct fde *fde = cfi_fde_at(cfi, start);
     return !fde || fde->start == start;
 }
 
@@ -132,7 +118,7 @@ static void fill_sizes(struct functions *f, const struct elf_file *file, const s
 {
     for (size_t i = 0; i < f->items.count; i++) {
         struct map_function *fn = &f->items.items[i];
-        const struct fde *fde = fde_at(cfi, fn->start);
+        const struct fde *fde = cfi_fde_at(cfi, fn->start);
         if (fde)
             fn->flags |= FUNCTION_HAS_CFI;
         if (fn->size)

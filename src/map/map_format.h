@@ -75,23 +75,15 @@ struct map_row {
 };
 
 /*
- * For a pc in [start, end) at which execution was interrupted, this rule and not the row's. One
- * that says "outermost" holds for return addresses too.
- */
-struct map_correction {
-    uint32_t start;
-    uint32_t end;
-    uint32_t rule;
-};
-
-/*
- * A function, or code, whose return address must stay as it is: it looks at the address itself, or
- * ends in a jump to what may.
+ * What holds for the code in [start, end). A correction: at a pc at which execution was
+ * interrupted, the rule `value` and not the row's; one that says "outermost" holds for return
+ * addresses too. Of the unmarkable: the return address must stay as it is, since the code looks at
+ * it itself (`value` is 1), or ends in a jump to what may (0).
  */
 struct map_range {
     uint32_t start;
     uint32_t end;
-    uint32_t reads;
+    uint32_t value;
 };
 
 enum cfa_kind {
@@ -172,7 +164,7 @@ enum map_section_id {
     MAP_ROWS,        /* struct map_row, sorted by pc */
     MAP_SAVES,       /* uint16_t: one for each row */
     MAP_SPECIALS,    /* struct map_special */
-    MAP_CORRECTIONS, /* struct map_correction, sorted by start */
+    MAP_CORRECTIONS, /* struct map_range, sorted by start */
     MAP_UNMARKABLE,  /* struct map_range, sorted: functions that use their return address */
     MAP_FUNCTIONS,   /* struct map_function, sorted by start */
     MAP_ALIASES,     /* uint32_t: names */
@@ -224,7 +216,7 @@ struct map_tables {
     const struct map_row *rows;
     const uint16_t *saves;
     const struct map_special *specials;
-    const struct map_correction *corrections;
+    const struct map_range *corrections;
     uint32_t bucket_count;
     uint32_t row_count;
     uint32_t special_count;
@@ -246,34 +238,36 @@ static inline int map_has(const struct map_tables *t, uint64_t offset, uint32_t 
     return bucket < t->bucket_count && (t->index[bucket] & flag);
 }
 
-/* The correction that holds at `offset`, or NULL. */
-static inline const struct map_correction *map_find_correction(const struct map_tables *t,
-                                                               uint64_t offset)
+static inline const struct map_range *map_find_range(const struct map_range *ranges, uint32_t count,
+                                                     uint64_t offset)
 {
-    uint32_t low = 0, high = map_has(t, offset, INDEX_CORRECTED) ? t->correction_count : 0;
+    uint32_t low = 0, high = count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (t->corrections[middle].start <= offset)
+        if (ranges[middle].start <= offset)
             low = middle + 1;
         else
             high = middle;
     }
-    return low && offset < t->corrections[low - 1].end ? &t->corrections[low - 1] : (void *)0;
+    return low && offset < ranges[low - 1].end ? &ranges[low - 1] : (void *)0;
+}
+
+/* The correction that holds at `offset`, or NULL. */
+static inline const struct map_range *map_find_correction(const struct map_tables *t,
+                                                          uint64_t offset)
+{
+    return map_has(t, offset, INDEX_CORRECTED)
+               ? map_find_range(t->corrections, t->correction_count, offset)
+               : (void *)0;
 }
 
 /* The function here whose return address must stay as it is, or NULL. */
 static inline const struct map_range *map_find_unmarkable(const struct map_tables *t,
                                                           uint64_t offset)
 {
-    uint32_t low = 0, high = map_has(t, offset, INDEX_UNMARKABLE) ? t->unmarkable_count : 0;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (t->unmarkable[middle].start <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && offset < t->unmarkable[low - 1].end ? &t->unmarkable[low - 1] : (void *)0;
+    return map_has(t, offset, INDEX_UNMARKABLE)
+               ? map_find_range(t->unmarkable, t->unmarkable_count, offset)
+               : (void *)0;
 }
 
 /* The row that holds at `offset`, or NO_ROW. Safe whatever the tables contain. */

@@ -95,20 +95,6 @@ bool unmarkable_take(struct unmarkable_finder *f, const struct instruction *i,
     return true;
 }
 
-/* The FDE that holds an offset; count when there is none. */
-static size_t fde_at(const struct cfi *cfi, uint32_t offset)
-{
-    size_t low = 0, high = cfi->fdes.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (cfi->fdes.items[middle].start <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && offset < cfi->fdes.items[low - 1].end ? low - 1 : cfi->fdes.count;
-}
-
 /* Whoever ends in a jump to one of them. `found` is for each FDE. */
 static void follow_jumps(struct unmarkable_finder *const *finders, size_t count,
                          const struct cfi *cfi, uint8_t *found)
@@ -119,8 +105,8 @@ static void follow_jumps(struct unmarkable_finder *const *finders, size_t count,
         for (size_t k = 0; k < count; k++) {
             for (size_t i = 0; i < finders[k]->jumps.count; i++) {
                 const struct jump *j = &finders[k]->jumps.items[i];
-                size_t to = found[j->from] ? cfi->fdes.count : fde_at(cfi, j->to);
-                if (to < cfi->fdes.count && found[to]) {
+                const struct fde *to = found[j->from] ? NULL : cfi_fde_at(cfi, j->to);
+                if (to && found[to - cfi->fdes.items]) {
                     found[j->from] = JUMPS_AWAY;
                     changed = true;
                 }
@@ -144,7 +130,7 @@ static bool is_known_name(const char *name)
 static void add_range(struct unmarkable *out, uint64_t start, uint64_t end, bool reads)
 {
     vec_push(&out->items,
-             (struct map_range){.start = (uint32_t)start, .end = (uint32_t)end, .reads = reads});
+             (struct map_range){.start = (uint32_t)start, .end = (uint32_t)end, .value = reads});
 }
 
 static void add_known_names(const struct functions *functions, struct unmarkable *out)
@@ -176,7 +162,7 @@ static void join_overlapping(struct unmarkable *out)
         struct map_range *last = n ? &out->items.items[n - 1] : NULL;
         if (last && r.start < last->end) { /* two descriptions of one */
             last->end = r.end > last->end ? r.end : last->end;
-            last->reads |= r.reads;
+            last->value |= r.value;
         } else {
             out->items.items[n++] = r;
         }

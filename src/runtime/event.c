@@ -250,13 +250,13 @@ bool event_first_tick(struct thread *t)
 
 void event_keep_rate(struct thread *t)
 {
-    enum { MOST_BETWEEN_NS = 1000000000, CLOSE_ENOUGH = 64, MOST_CATCH_UP = 10 };
+    enum { CLOSE_ENOUGH = 64, MOST_CATCH_UP = 10 };
     uint64_t period_ns = guest->arena->period_ns, now = ticks_so_far(t);
     if (now < t->rate.look || t->timer >= 0 || is_confined())
         return;
     int64_t fired = (int64_t)(now - t->rate.fired_first);
-    int64_t second = (int64_t)(1000000000 / period_ns), most = MOST_BETWEEN_NS / (int64_t)period_ns;
-    t->rate.look = now + (uint64_t)(fired < most ? fired : most) + 1;
+    int64_t second = (int64_t)(1000000000 / period_ns);
+    t->rate.look = now + (uint64_t)(fired < second ? fired : second) + 1;
     t->rate.passed_ns += (now - t->rate.fired_changed) * t->rate.period_ns;
     t->rate.fired_changed = now;
     int64_t user_ns = (int64_t)(user_time_ns() - t->rate.user_first_ns);

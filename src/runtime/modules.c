@@ -83,7 +83,7 @@ static bool find_tables(const void *map, size_t bytes, struct map_tables *t)
                                     [MAP_ROWS] = sizeof(struct map_row),
                                     [MAP_SAVES] = 2,
                                     [MAP_SPECIALS] = sizeof(struct map_special),
-                                    [MAP_CORRECTIONS] = sizeof(struct map_correction),
+                                    [MAP_CORRECTIONS] = sizeof(struct map_range),
                                     [MAP_UNMARKABLE] = sizeof(struct map_range)};
     for (unsigned i = 0; i < sizeof sizes; i++)
         if (h->sections[i].offset > bytes ||

@@ -346,16 +346,9 @@ static void set_new_mark(struct thread *t, const struct place *place)
 
 /* --- after a sample ------------------------------------------------------------------------- */
 
-/* Is there a call instruction that ends at this address? E8 rel32, or FF /2 in one of its forms. */
 static bool is_behind_call(uint64_t pc)
 {
-    const uint8_t *at = (const uint8_t *)(uintptr_t)pc;
-    if (at[-5] == 0xe8)
-        return true;
-    for (unsigned size = 2; size <= 7; size++)
-        if (at[-(int)size] == 0xff && (at[-(int)size + 1] >> 3 & 7) == 2)
-            return true;
-    return false;
+    return walk_ends_in_call(word_at(pc - 8));
 }
 
 /*
@@ -384,7 +377,7 @@ static uint32_t look_at(const struct walk_modules *modules, const struct walk_fr
         return flags;
     const struct map_range *unmarkable = map_find_unmarkable(m->tables, pc - m->base);
     enum module_role role = modules_role(modules, f->module);
-    if (role == ROLE_UNWINDER || (unmarkable && unmarkable->reads))
+    if (role == ROLE_UNWINDER || (unmarkable && unmarkable->value))
         flags |= FRAME_UNWINDER;
     else if (role == ROLE_PROGRAM && !unmarkable && !(is_pc && is_at_far_jump(pc)))
         flags |= FRAME_MARKABLE;

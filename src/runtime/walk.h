@@ -173,6 +173,9 @@ struct walk_result walk_frames_joining(struct walk_past *past, struct walk_cache
                                        struct walk_memory *memory, struct walk_frame *frames,
                                        uint32_t room);
 
+/* Do the eight bytes before an address end in a call instruction: E8 rel32, or FF /2? */
+bool walk_ends_in_call(uint64_t bytes);
+
 /* Remembers flags of a return address, for the frames that later walks find with it. */
 void walk_cache_note(struct walk_cache *cache, uint64_t pc, uint32_t frame_flags);
 

@@ -4,8 +4,7 @@
  */
 #include "runtime/walk_inside.h"
 
-/* Is there a call instruction in the eight bytes before an address? E8 rel32, or FF /2. */
-static bool ends_in_call(uint64_t bytes)
+bool walk_ends_in_call(uint64_t bytes)
 {
     uint8_t at[8];
     memcpy(at, &bytes, sizeof at);
@@ -32,7 +31,7 @@ static bool may_be_return(const struct walk_modules *modules, const struct walk_
     } else if (word >> 32 != here >> 32) {
         return false;
     }
-    return walk_read_word(&code, word - 8, &bytes) && ends_in_call(bytes);
+    return walk_read_word(&code, word - 8, &bytes) && walk_ends_in_call(bytes);
 }
 
 /*
