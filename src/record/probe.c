@@ -57,15 +57,22 @@ static double cpu_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+/* Work of a known size, in user mode. */
+static void spin(int rounds)
+{
+    volatile double x = 1;
+    for (int i = 0; i < rounds; i++)
+        x = x * 1.0000001;
+}
+
+enum { ROUNDS = 2000000 };
+
 double probe_rate(void)
 {
-    enum { SPIN = 2000000 };
-    volatile double x = 1;
     arrived = 0;
     double start = cpu_s(), passed;
     do {
-        for (int i = 0; i < SPIN; i++)
-            x = x * 1.0000001;
+        spin(ROUNDS);
         passed = cpu_s() - start;
     } while (passed < 0.3);
     return (double)arrived / passed;
@@ -91,14 +98,11 @@ int probe_open(uint64_t hz)
     return fd;
 }
 
-/* Work of a fixed size, and the CPU time that it took. */
+/* The CPU time that the work takes. */
 static double burn_s(void)
 {
-    enum { ROUNDS = 2000000 };
-    volatile double x = 1;
     double start = cpu_s();
-    for (int i = 0; i < ROUNDS; i++)
-        x = x * 1.0000001;
+    spin(ROUNDS);
     return cpu_s() - start;
 }
 
@@ -126,16 +130,9 @@ double probe_cost_us(void)
     return cost_us[PAIRS / 2];
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
 uint64_t probe_tick_delay_ns(void)
 {
     enum { HZ = 9999, MOST_ROUNDS = 20000 };
-    volatile double x = 1;
     int fd = probe_open(HZ);
     if (fd < 0)
         return 0;
@@ -150,14 +147,13 @@ uint64_t probe_tick_delay_ns(void)
         delays_ns[i] = 0;
     delayed_event = fd;
     for (int round = 0; round < MOST_ROUNDS && arrived < PROBE_TICKS; round++)
-        for (int i = 0; i < 1000; i++)
-            x = x * 1.0000001;
+        spin(1000);
     delayed_event = -1;
     close(fd);
     munmap(page, 2 * (size_t)PAGE);
-    uint64_t sorted[PROBE_TICKS];
+    double sorted[PROBE_TICKS];
     for (unsigned i = 0; i < PROBE_TICKS; i++)
-        sorted[i] = delays_ns[i];
-    qsort(sorted, PROBE_TICKS, sizeof *sorted, by_size);
-    return sorted[PROBE_TICKS / 4];
+        sorted[i] = (double)delays_ns[i];
+    qsort(sorted, PROBE_TICKS, sizeof *sorted, by_value);
+    return (uint64_t)sorted[PROBE_TICKS / 4];
 }

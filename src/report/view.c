@@ -236,6 +236,7 @@ static uint64_t *open_returns(const struct view *view, const struct view_options
     uint64_t *returns = NULL;
     uint32_t metric = profile_find_metric(view->profile, "returns");
     same.metric = "returns";
+    same.with_returns = false;
     if (metric == CTP_NONE || metric == view->metric ||
         view_open(view->profile, &same, &other, &err) != CT_OK)
         return NULL;
@@ -271,7 +272,7 @@ int view_open(const struct profile *profile, const struct view_options *options,
                             options->grouping != GROUP_NOTHING, err);
         if (status == CT_OK) {
             tree_sum(&out->tree);
-            out->returns = open_returns(out, options);
+            out->returns = options->with_returns ? open_returns(out, options) : NULL;
         } else {
             view_close(out);
         }

@@ -28,6 +28,7 @@ struct view_options {
     struct label_options labels;
     const struct refinement *refinements;
     size_t refinement_count;
+    bool with_returns; /* beside the metric: that is a second tree for a while */
 };
 
 struct view {
