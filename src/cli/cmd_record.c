@@ -40,6 +40,7 @@ int cmd_record(int argc, char **argv)
                                             {"duration", required_argument, NULL, 'D'},
                                             {"no-follow", no_argument, NULL, 'n'},
                                             {"verify", no_argument, NULL, 'v'},
+                                            {"engine", required_argument, NULL, 'E'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     struct record_options record = {.output = "calltrail.ctp", .rate_hz = 999, .follow = true};
@@ -59,6 +60,7 @@ int cmd_record(int argc, char **argv)
         case 'e':
             if (strcmp(optarg, "cpu") != 0)
                 return usage_error("record", "there is no event '%s'; there is: cpu", optarg);
+            record.samples = true;
             break;
         case 'd':
         case 'D':
@@ -73,6 +75,12 @@ int cmd_record(int argc, char **argv)
         case 'v':
             record.verify = true;
             break;
+        case 'E':
+            if (strcmp(optarg, "exact") != 0 && strcmp(optarg, "sample") != 0)
+                return usage_error("record", "there is no engine '%s'; there are: sample, exact",
+                                   optarg);
+            record.exact = strcmp(optarg, "exact") == 0;
+            break;
         case 'h':
             fputs(usage, stdout);
             return finish_output();
@@ -83,6 +91,7 @@ int cmd_record(int argc, char **argv)
     if (optind == argc)
         return usage_error("record", "a PROGRAM is needed");
     record.command = argv + optind;
+    record.samples |= !record.exact;
     struct ct_error err;
     int exit_status = 0;
     if (record_run(&record, &exit_status, &err) != CT_OK)

@@ -165,6 +165,8 @@ static bool is_movable(struct finder *f, const struct instruction *i, bool stack
         !ZYAN_SUCCESS(ZydisDecoderDecodeOperands(&f->decoder, &i->context, d, o, d->operand_count)))
         return false;
     *needs_fixup = is_rip_relative(i, &ignored);
+    if (*needs_fixup && d->raw.imm[0].size) /* what the distance counts from lies behind that */
+        return false;
     for (unsigned k = 0; k < d->operand_count && !stack_may_move; k++) {
         bool is_visible = o[k].visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT;
         if (o[k].type == ZYDIS_OPERAND_TYPE_REGISTER && is_rsp(o[k].reg.value))

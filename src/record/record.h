@@ -15,6 +15,8 @@ struct record_options {
     uint64_t rate_hz;
     bool follow;
     bool verify;
+    bool samples;
+    bool exact;        /* count every call in its context */
     double delay_s;    /* before the first sample */
     double duration_s; /* of sampling; 0: to the end */
     char **command;    /* the program and its arguments; ends with NULL */

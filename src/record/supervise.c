@@ -184,7 +184,8 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
     if (!runtime)
         return ct_fail(err, "libcalltrail-rt.so is not where calltrail is; install both");
     uint64_t flags =
-        (options->follow ? CHANNEL_FOLLOW : 0u) | (options->verify ? CHANNEL_VERIFY : 0u);
+        (options->follow ? CHANNEL_FOLLOW : 0u) | (options->verify ? CHANNEL_VERIFY : 0u) |
+        (options->exact ? CHANNEL_EXACT : 0u) | (options->samples ? 0u : CHANNEL_NO_SAMPLES);
     struct server server;
     int status = target_find(options->command[0], &path, err);
     if (status == CT_OK)
@@ -210,6 +211,7 @@ int record_recover(const char *folder, const char *output, struct ct_error *err)
     struct record_options options = {.output = output,
                                      .rate_hz =
                                          server.period_ns ? 1000000000 / server.period_ns : 0,
+                                     .samples = true,
                                      .command = none};
     struct recording recording = {.options = &options, .server = &server, .wait_status = -1};
     measure_ticks(&recording, take_stamp());

@@ -25,10 +25,17 @@ enum channel_kind {
     CHANNEL_WELCOME,   /* settings; the descriptor is the arena */
     CHANNEL_MAP,       /* asks for the map of the file whose descriptor comes along */
     CHANNEL_MAP_IS,    /* the map's descriptor */
+    CHANNEL_PLAN,      /* asks for the edit plan of the file whose descriptor comes along */
+    CHANNEL_PLAN_IS,   /* the plan's descriptor */
     CHANNEL_REFUSED,   /* not to be recorded, or there is no map */
 };
 
-enum channel_flags { CHANNEL_FOLLOW = 1, CHANNEL_VERIFY = 2 };
+enum channel_flags {
+    CHANNEL_FOLLOW = 1,
+    CHANNEL_VERIFY = 2,
+    CHANNEL_EXACT = 4,
+    CHANNEL_NO_SAMPLES = 8
+};
 
 struct channel_message {
     uint32_t kind;

@@ -37,6 +37,7 @@ static void begin(void)
 void begin_in_child(void)
 {
     threads_forget();
+    exact_forget();
     begin(); /* the page is empty now: this is another process */
 }
 
