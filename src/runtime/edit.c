@@ -53,6 +53,13 @@ uint32_t edited_site_behind(uint64_t address)
     return 0;
 }
 
+void edited_renumber(uint64_t base, uint32_t module_id)
+{
+    for (uint32_t i = 0; i < edited_count; i++)
+        if (edited[i].base == base)
+            edited[i].module_id = module_id;
+}
+
 /* Memory that a rel32 of the module reaches. */
 static uint8_t *map_near(uint64_t module, uint64_t module_end, uint64_t bytes)
 {

@@ -33,10 +33,29 @@ struct exact_thread {
     struct arena_thread *record;
     struct walk_frame *frames;
     struct walk_cache cache;
+    struct exact_state before_fork;
     bool busy;
 };
 
 static __thread struct exact_thread *mine __attribute__((tls_model("initial-exec")));
+
+/* Around a fork: calls in libc's own fork, on both sides, are nobody's. */
+void exact_before_fork(void)
+{
+    if (!mine)
+        return;
+    mine->before_fork = exact_state;
+    mine->busy = true;
+    exact_state = (struct exact_state){&bottom[1], empty_table, 0};
+}
+
+void exact_after_fork(void)
+{
+    if (!mine)
+        return;
+    exact_state = mine->before_fork;
+    mine->busy = false;
+}
 
 void exact_forget(void)
 {
@@ -298,7 +317,7 @@ void exact_slow(const struct slow_frame *f) __attribute__((visibility("hidden"))
 
 void exact_slow(const struct slow_frame *f)
 {
-    struct exact_thread *t = begin();
+    struct exact_thread *t = guest->arena && guest->modules ? begin() : NULL;
     if (!t || t->busy) /* a signal handler's call in the midst of this: it is not counted */
         return;
     t->busy = true;

@@ -62,6 +62,7 @@ struct edited_module {
 
 /* edit.c */
 bool edit_module(uint64_t base, uint32_t module_id, const void *plan, size_t plan_bytes);
+void edited_renumber(uint64_t base, uint32_t module_id); /* in a child's arena it has another */
 const struct edited_module *edited_by_site(uint32_t site);
 uint32_t edited_site_behind(uint64_t address); /* the site whose return address this is; 0: none */
 

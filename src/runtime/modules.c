@@ -191,8 +191,10 @@ static uint32_t take(uint32_t n, uint64_t start, uint64_t end, const char *path,
     const struct known_module *old = find_known(start, end);
     if (old) {
         fresh[n] = *old;
-        if (known_in != guest->arena) /* a child's arena does not know what its parent had loaded */
+        if (known_in != guest->arena) { /* a child's arena does not know what its parent loaded */
             record_module(&fresh[n], path, kind);
+            edited_renumber(fresh[n].walk.base, fresh[n].id);
+        }
     } else {
         int file = kind == MODULE_VDSO ? vdso_file(start, end)
                                        : (int)raw_syscall4(SYS_openat, AT_FDCWD, (long)path,

@@ -76,7 +76,9 @@ uint32_t modules_find(const struct walk_modules *set, uint64_t address);
 
 /* --- engine exact (exact.c) ------------------------------------------------------------------ */
 
-void exact_forget(void); /* in a child that was forked */
+void exact_before_fork(void);
+void exact_after_fork(void); /* in the parent */
+void exact_forget(void);     /* in a child that was forked */
 
 /* --- threads (threads.c) ------------------------------------------------------------------- */
 
