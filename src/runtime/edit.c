@@ -222,17 +222,32 @@ static void emit_counting(struct emitter *e, const struct plan_site *s, uint32_t
     EMIT(e, "\x5a\x59\x58"); /* pop rdx, rcx, rax */
 }
 
+/* push of a 64-bit address; no flags and no other register change. */
+static void emit_push_address(struct emitter *e, uint64_t address)
+{
+    EMIT(e, "\x68"); /* push imm32 */
+    emit_u32(e, (uint32_t)address);
+    EMIT(e, "\xc7\x44\x24\x04"); /* mov dword [rsp + 4], … */
+    emit_u32(e, (uint32_t)(address >> 32));
+}
+
+/*
+ * The moved instructions. The last of an indirect site's is the push of its target, which takes up
+ * as many bytes as the site: a call that must push its return address does so before that.
+ */
 static void emit_moved(struct emitter *e, const struct edited_module *m, const struct plan_site *s)
 {
-    uint8_t *start = e->at;
-    for (unsigned i = 0; i < s->code_bytes; i++)
+    uint8_t *field = NULL;
+    for (unsigned i = 0; i < s->code_bytes; i++) {
+        if (i == s->moved_bytes && (s->flags & SITE_PUSHES_RETURN))
+            emit_push_address(e, m->base + s->offset + s->length);
+        if (s->fixup && i == s->fixup - 1u)
+            field = e->at;
         *e->at++ = m->code[s->code + i];
-    if (s->fixup) { /* a rel32 counts from the end of its instruction, which has no immediate */
-        uint8_t *field = start + s->fixup - 1;
-        const uint8_t *target = (const uint8_t *)m->base + s->fixup_target;
-        uint32_t relative = (uint32_t)(target - (field + 4));
-        for (unsigned i = 0; i < 4; i++)
-            field[i] = (uint8_t)(relative >> (8 * i));
+    }
+    if (field) { /* a rel32 counts from the end of its instruction, which has no immediate */
+        struct emitter at_field = {.at = field};
+        emit_relative(&at_field, (const uint8_t *)m->base + s->fixup_target);
     }
 }
 
@@ -267,13 +282,14 @@ static void edit_site(struct emitter *e, const struct edited_module *m, const st
     }
     /* A call must end where it ended, or its return address would be another. */
     uint8_t *begin = text - s->moved_bytes, *jump = text + s->length - 5;
-    if (is_tail)
+    bool jumps = is_tail || (s->flags & SITE_PUSHES_RETURN);
+    if (jumps)
         jump = begin;
     for (uint8_t *b = begin; b < text + s->length; b++)
         if (b < jump || b >= jump + 5)
-            *b = is_tail ? 0xcc : 0x90;
+            *b = jumps ? 0xcc : 0x90;
     at_site.at = jump;
-    *at_site.at++ = is_tail ? 0xe9 : 0xe8;
+    *at_site.at++ = jumps ? 0xe9 : 0xe8;
     emit_relative(&at_site, stub);
 }
 
