@@ -44,6 +44,7 @@ int cmd_record(int argc, char **argv)
                                             {"no-lines", no_argument, NULL, 'L'},
                                             {"no-trampoline", no_argument, NULL, 't'},
                                             {"verify", no_argument, NULL, 'v'},
+                                            {"engine", required_argument, NULL, 'E'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     struct record_options record = {
@@ -64,6 +65,7 @@ int cmd_record(int argc, char **argv)
         case 'e':
             if (strcmp(optarg, "cpu") != 0)
                 return usage_error("record", "there is no event '%s'; there is: cpu", optarg);
+            record.samples = true;
             break;
         case 'd':
         case 'D':
@@ -84,6 +86,12 @@ int cmd_record(int argc, char **argv)
         case 'v':
             record.verify = true;
             break;
+        case 'E':
+            if (strcmp(optarg, "exact") != 0 && strcmp(optarg, "sample") != 0)
+                return usage_error("record", "there is no engine '%s'; there are: sample, exact",
+                                   optarg);
+            record.exact = strcmp(optarg, "exact") == 0;
+            break;
         case 'h':
             fputs(usage, stdout);
             return finish_output();
@@ -94,6 +102,7 @@ int cmd_record(int argc, char **argv)
     if (optind == argc)
         return usage_error("record", "a PROGRAM is needed");
     record.command = argv + optind;
+    record.samples |= !record.exact;
     struct ct_error err;
     int exit_status = 0;
     if (record_run(&record, &exit_status, &err) != CT_OK)

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC   UINT64_C(0x0a6e616c706c6c63) /* "cllplan\n" */
-#define PLAN_VERSION 1
+#define PLAN_VERSION 3
 
 enum site_kind {
     SITE_CALL,          /* call rel32 */
@@ -43,6 +43,10 @@ enum site_reason {
 /* Where the return address of the site's own function lies: a register and a distance. */
 enum slot_base { SLOT_UNKNOWN, SLOT_RSP, SLOT_RBP };
 
+enum site_flags {
+    SITE_PUSHES_RETURN = 1, /* a call that becomes a jump: the stub pushes the return address */
+};
+
 struct plan_site {
     uint32_t offset;
     uint32_t target;   /* direct: where it leads; otherwise 0 */
@@ -59,6 +63,8 @@ struct plan_site {
     uint8_t reason;        /* enum site_reason */
     uint8_t slot_base;     /* enum slot_base */
     uint32_t fixup_target; /* what the rel32 leads to */
+    uint8_t flags;         /* enum site_flags */
+    uint8_t unused[3];
 };
 
 struct plan_header {
@@ -77,7 +83,7 @@ struct plan_header {
     uint32_t unused;
 };
 
-static_assert(sizeof(struct plan_site) == 36, "layout");
+static_assert(sizeof(struct plan_site) == 40, "layout");
 static_assert(sizeof(struct plan_header) % 8 == 0, "layout");
 
 #endif

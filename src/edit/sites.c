@@ -10,6 +10,7 @@
 #include "edit/sites.h"
 
 #include "edit/targets.h"
+#include "map/decode.h"
 
 #include <Zydis/Zydis.h>
 #include <string.h>
@@ -165,6 +166,8 @@ static bool is_movable(struct finder *f, const struct instruction *i, bool stack
         !ZYAN_SUCCESS(ZydisDecoderDecodeOperands(&f->decoder, &i->context, d, o, d->operand_count)))
         return false;
     *needs_fixup = is_rip_relative(i, &ignored);
+    if (*needs_fixup && d->raw.imm[0].size) /* what the distance counts from lies behind that */
+        return false;
     for (unsigned k = 0; k < d->operand_count && !stack_may_move; k++) {
         bool is_visible = o[k].visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT;
         if (o[k].type == ZYDIS_OPERAND_TYPE_REGISTER && is_rsp(o[k].reg.value))
@@ -177,7 +180,8 @@ static bool is_movable(struct finder *f, const struct instruction *i, bool stack
 }
 
 /* Copies an instruction to the code of a displaced site. */
-static void move(struct finder *f, const struct instruction *i, struct plan_site *site)
+static void move(struct finder *f, const struct instruction *i, bool is_shifted,
+                 struct plan_site *site)
 {
     uint64_t target;
     if (is_rip_relative(i, &target)) {
@@ -187,7 +191,7 @@ static void move(struct finder *f, const struct instruction *i, struct plan_site
     size_t start = f->out->code.count;
     for (unsigned k = 0; k < i->decoded.length; k++)
         vec_push(&f->out->code, i->bytes[k]);
-    if (site->kind == SITE_CALL_INDIRECT && is_relative_to_rsp(&i->decoded)) {
+    if (is_shifted && is_relative_to_rsp(&i->decoded)) {
         int32_t shifted = (int32_t)i->decoded.raw.disp.value + 8;
         memcpy(f->out->code.items + start + i->decoded.raw.disp.offset, &shifted,
                i->decoded.raw.disp.size / 8);
@@ -199,10 +203,9 @@ static void move(struct finder *f, const struct instruction *i, struct plan_site
  * Chooses the instructions that move with the site: from before[first] on. Returns the number of
  * their bytes, or -1 with the reason in the site.
  */
-static int choose_moved(struct finder *f, const struct instruction *i, struct plan_site *site,
-                        unsigned *first)
+static int choose_moved(struct finder *f, const struct instruction *i, bool stack_may_move,
+                        struct plan_site *site, unsigned *first)
 {
-    bool is_call = site->kind == SITE_CALL_INDIRECT;
     unsigned moved = 0, fixups = 0;
     uint64_t ignored;
     fixups += (unsigned)is_rip_relative(i, &ignored);
@@ -219,13 +222,30 @@ static int choose_moved(struct finder *f, const struct instruction *i, struct pl
             return -1;
         }
         const struct instruction *b = &f->before[--*first];
-        if (!is_movable(f, b, !is_call, &needs_fixup) || (fixups += needs_fixup) > 1) {
+        if (!is_movable(f, b, stack_may_move, &needs_fixup) || (fixups += needs_fixup) > 1) {
             site->reason = REASON_NOT_MOVABLE;
             return -1;
         }
         moved += b->decoded.length;
     }
+    site->reason = REASON_NONE;
     return (int)moved;
+}
+
+/* Behind a jump that is always taken there may be padding to write over. */
+static bool has_padding_behind(const struct finder *f, const struct instruction *i)
+{
+    uint32_t end = i->offset + i->decoded.length;
+    const struct code_range *code = elf_code_at(f->file, f->file->base + end);
+    if (i->decoded.meta.category != ZYDIS_CATEGORY_UNCOND_BR || !code)
+        return false;
+    uint32_t most = (uint32_t)(code->end - f->file->base);
+    if (i->offset + JUMP_BYTES > most)
+        return false;
+    for (uint32_t at = end; at < i->offset + JUMP_BYTES; at++)
+        if (targets_has(&f->targets, at))
+            return false;
+    return decode_padding(f->file, end, most) >= i->offset + JUMP_BYTES - end;
 }
 
 /* An indirect transfer becomes `push` of its operand: the same bytes with another digit. */
@@ -238,23 +258,33 @@ static bool add_push(struct finder *f, const struct instruction *i, struct plan_
         (d->attributes & (ZYDIS_ATTRIB_HAS_SEGMENT_FS | ZYDIS_ATTRIB_HAS_SEGMENT_GS)))
         return false;
     size_t at = f->out->code.count + d->raw.modrm.offset;
-    move(f, i, site);
+    move(f, i, site->kind == SITE_CALL_INDIRECT, site);
     f->out->code.items[at] = (uint8_t)((f->out->code.items[at] & ~0x38) | DIGIT_PUSH << 3);
     return true;
 }
 
 static void displace(struct finder *f, const struct instruction *i, struct plan_site *site)
 {
+    bool is_call = site->kind == SITE_CALL_INDIRECT;
+    bool is_indirect = is_call || site->kind == SITE_TAIL_INDIRECT;
     unsigned first;
-    int moved = choose_moved(f, i, site, &first);
+    int moved = choose_moved(f, i, !is_call, site, &first);
+    if (moved < 0 && is_call) { /* what uses the stack can move if the return address comes later */
+        moved = choose_moved(f, i, true, site, &first);
+        site->flags = SITE_PUSHES_RETURN;
+    }
+    if (moved < 0 && has_padding_behind(f, i)) {
+        site->reason = REASON_NONE;
+        first = f->before_count;
+        moved = 0;
+    }
     site->tier = TIER_TRAP;
     if (moved < 0)
         return;
     size_t code = f->out->code.count;
     site->code = (uint32_t)code;
     for (unsigned k = first; k < f->before_count; k++)
-        move(f, &f->before[k], site);
-    bool is_indirect = site->kind == SITE_CALL_INDIRECT || site->kind == SITE_TAIL_INDIRECT;
+        move(f, &f->before[k], is_call && !site->flags, site);
     if (is_indirect && !add_push(f, i, site)) {
         f->out->code.count = code;
         site->code_bytes = site->fixup = 0;
@@ -318,7 +348,8 @@ static bool is_tail(const struct finder *f, const struct instruction *i, uint64_
     if (there && whole_of(f->map, there)->start == f->whole)
         return target == f->whole && is_as_at_entry(f->map, i->offset) &&
                f->function->start != target;
-    return is_as_at_entry(f->map, i->offset) && is_as_at_entry(f->map, target);
+    return is_as_at_entry(f->map, i->offset) &&
+           (is_as_at_entry(f->map, target) || got_of(f, target));
 }
 
 static void find_sites(struct finder *f, const struct instruction *i)

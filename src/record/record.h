@@ -17,6 +17,8 @@ struct record_options {
     bool verify;
     bool no_lines; /* function names only: debug information is not read */
     bool trampoline;
+    bool samples;
+    bool exact;        /* count every call in its context */
     double delay_s;    /* before the first sample */
     double duration_s; /* of sampling; 0: to the end */
     char **command;    /* the program and its arguments; ends with NULL */

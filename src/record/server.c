@@ -1,5 +1,6 @@
 #include "record/server.h"
 
+#include "edit/plan.h"
 #include "runtime/channel_format.h"
 
 #include <errno.h>
@@ -398,6 +399,23 @@ static int find_map(struct server *s, int file)
     return map ? open_map_fd(map) : -1;
 }
 
+static int find_plan(struct server *s, int file)
+{
+    char path[64];
+    struct plan plan;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    if (plan_for_file(&s->maps.cache, path, &plan, NULL) != CT_OK)
+        return -1;
+    int fd = memfd_create("plan", MFD_CLOEXEC);
+    if (fd >= 0 &&
+        write(fd, plan.header, plan.header->file_bytes) != (ssize_t)plan.header->file_bytes) {
+        close(fd);
+        fd = -1;
+    }
+    plan_close(&plan);
+    return fd;
+}
+
 union descriptor_room {
     struct cmsghdr header;
     char bytes[CMSG_SPACE(sizeof(int))];
@@ -466,13 +484,16 @@ static void answer_one(struct server *s, int fd)
     } else if (m.kind == CHANNEL_MAP && came >= 0) {
         sent = find_map(s, came);
         kind = CHANNEL_MAP_IS;
+    } else if (m.kind == CHANNEL_PLAN && came >= 0) {
+        sent = find_plan(s, came);
+        kind = CHANNEL_PLAN_IS;
     }
     m.kind = sent >= 0 ? kind : CHANNEL_REFUSED;
     m.arena_bytes = ARENA_MOST;
     m.period_ns = s->period_ns;
     m.flags = s->flags;
     reply(fd, &m, sent);
-    if (sent >= 0 && kind == CHANNEL_WELCOME) /* the maps keep theirs */
+    if (sent >= 0 && kind != CHANNEL_MAP_IS) /* the maps keep theirs */
         close(sent);
     if (came >= 0)
         close(came);

@@ -252,9 +252,10 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
     char *path = NULL, *runtime = find_runtime();
     if (!runtime)
         return ct_fail(err, "libcalltrail-rt.so is not where calltrail is; install both");
-    uint64_t flags = (options->follow ? CHANNEL_FOLLOW : 0u) |
-                     (options->verify ? CHANNEL_VERIFY : 0u) |
-                     (options->trampoline ? CHANNEL_TRAMPOLINE : 0u);
+    uint64_t flags =
+        (options->follow ? CHANNEL_FOLLOW : 0u) | (options->verify ? CHANNEL_VERIFY : 0u) |
+        (options->trampoline && !options->exact ? CHANNEL_TRAMPOLINE : 0u) |
+        (options->exact ? CHANNEL_EXACT : 0u) | (options->samples ? 0u : CHANNEL_NO_SAMPLES);
     struct server server;
     int status = target_find(options->command[0], &path, err);
     if (status == CT_OK)

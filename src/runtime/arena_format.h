@@ -52,12 +52,12 @@ struct arena_header {
     _Atomic uint32_t first_thread;        /* places of lists, newest first */
     _Atomic uint32_t first_module;
     _Atomic uint64_t lost[ARENA_LOSSES];
-    uint64_t utime_ns, stime_ns; /* CPU time so far, when the process last said so */
-    uint64_t said_ns;            /* when that was: at its end, if all went well */
-    _Atomic uint32_t paused;     /* the supervisor's word: no samples now */
-    uint32_t outer_pid;          /* its pid, as the supervisor's namespace has it */
-    uint32_t flags;              /* enum channel_flags */
-    uint32_t tick_cost_ns;       /* CPU time of a tick's signal that is no user time, about */
+    uint64_t utime_ns, stime_ns;       /* CPU time so far, when the process last said so */
+    uint64_t said_ns;                  /* when that was: at its end, if all went well */
+    _Atomic uint32_t paused;           /* the supervisor's word: no samples now */
+    uint32_t outer_pid;                /* its pid, as the supervisor's namespace has it */
+    uint32_t flags;                    /* enum channel_flags */
+    uint32_t tick_cost_ns;             /* CPU time of a tick's signal that is no user time, about */
     char program[ARENA_PROGRAM_BYTES]; /* what it runs, by the supervisor */
 };
 
@@ -88,9 +88,13 @@ struct arena_thread {
     uint32_t tid;
     char name[ARENA_NAME_BYTES];
     uint64_t start_ns;
-    uint64_t end_ns;              /* 0: it was still there */
-    uint32_t root;                /* place of its first node */
-    _Atomic uint32_t first_chunk; /* of nodes, newest first */
+    uint64_t end_ns;                     /* 0: it was still there */
+    uint32_t root;                       /* place of its first node */
+    _Atomic uint32_t first_chunk;        /* of nodes, newest first */
+    _Atomic uint32_t first_record_chunk; /* newest first */
+    uint32_t unused;
+    uint64_t resyncs;    /* times that the shadow stack was made anew */
+    uint64_t slow_calls; /* calls that went the slow way */
     _Atomic uint64_t samples;
     uint64_t ends[ARENA_ENDS]; /* samples by how the walk ended, enum walk_end */
     uint64_t fired, arrived;   /* how often the event fired, and how many signals came of it */
@@ -123,6 +127,28 @@ struct arena_node {
     uint32_t hash;    /* of all keys from the root to here; the runtime's own */
     uint32_t count;   /* samples whose innermost frame this is: enough for 49 days at 999 Hz */
     uint32_t returns; /* of frames in this context that were marked */
+};
+
+/* Engine `exact`: a calling context, and how often it was entered. */
+struct arena_record {
+    uint64_t count;
+    uint64_t site;   /* key of the return address of the call, or of the tail jump */
+    uint64_t callee; /* key of the function that was entered */
+    uint32_t parent; /* place; 0: the thread itself */
+    uint32_t flags;  /* enum record_flags */
+};
+
+enum record_flags {
+    RECORD_TAIL = 1,
+    RECORD_UNBOUND = 2 /* called through the PLT before it was bound: the callee is not known yet */
+};
+
+enum { ARENA_CHUNK_RECORDS = 128 };
+
+struct arena_record_chunk {
+    uint32_t next;
+    _Atomic uint32_t count;
+    struct arena_record records[ARENA_CHUNK_RECORDS];
 };
 
 /* Nodes of one thread. `count` is raised after a node is complete. */

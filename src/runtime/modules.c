@@ -8,6 +8,8 @@
  * Handlers read a set that never changes. A new set is made in the other of two buffers; it is only
  * written over when no handler can be using it any more.
  */
+#include "runtime/channel_format.h"
+#include "runtime/exact.h"
 #include "runtime/process.h"
 
 #include "runtime/arch/x86_64/syscall.h"
@@ -31,12 +33,18 @@ struct known_module {
     enum module_role role;
 };
 
+struct function_table {
+    const struct map_function *items;
+    uint32_t count;
+};
+
 struct module_set {
     struct walk_modules set;
     struct walk_module items[MOST_MODULES];
     struct map_tables tables[MOST_MODULES];
     uint32_t ids[MOST_MODULES];
     enum module_role roles[MOST_MODULES];
+    struct function_table functions[MOST_MODULES];
 };
 
 static struct known_module known[MOST_MODULES]; /* sorted by start */
@@ -166,6 +174,25 @@ static void add_module(struct known_module *out, uint64_t start, uint64_t end, i
     record_module(out, path, kind);
 }
 
+/* The edits of a module; the linker itself binds in ways of its own and stays as it is. */
+static void edit(const struct known_module *m, const char *path)
+{
+    size_t bytes;
+    const char *name = strrchr(path, '/');
+    bool is_linker = name && strncmp(name, "/ld-linux", 9) == 0;
+    uint64_t here = (uint64_t)(uintptr_t)edit;
+    if (!(guest->flags & CHANNEL_EXACT) || !m->map || is_linker ||
+        (here >= m->walk.start && here < m->walk.end))
+        return;
+    int file = (int)raw_syscall4(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+    if (file < 0)
+        return;
+    const void *plan = channel_ask_plan(file, path, &bytes);
+    raw_syscall3(SYS_close, file, 0, 0);
+    if (plan)
+        edit_module(m->walk.base, m->id, plan, bytes);
+}
+
 /* The vdso has no file: its image is copied into one. */
 static int vdso_file(uint64_t start, uint64_t end)
 {
@@ -184,13 +211,17 @@ static uint32_t take(uint32_t n, uint64_t start, uint64_t end, const char *path,
     const struct known_module *old = find_known(start, end);
     if (old) {
         fresh[n] = *old;
-        if (known_in != guest->arena) /* a child's arena does not know what its parent had loaded */
+        if (known_in != guest->arena) { /* a child's arena does not know what its parent loaded */
             record_module(&fresh[n], path, kind);
+            edited_renumber(fresh[n].walk.base, fresh[n].id);
+        }
     } else {
         int file = kind == MODULE_VDSO ? vdso_file(start, end)
                                        : (int)raw_syscall4(SYS_openat, AT_FDCWD, (long)path,
                                                            O_RDONLY | O_CLOEXEC, 0);
         add_module(&fresh[n], start, end, file, path, kind);
+        if (kind == MODULE_FILE)
+            edit(&fresh[n], path);
     }
     return n + 1;
 }
@@ -217,6 +248,54 @@ static void sort_fresh(uint32_t count)
     }
 }
 
+static struct function_table functions_of(const struct known_module *m)
+{
+    const struct map_header *h = m->map;
+    if (!h || h->sections[MAP_FUNCTIONS].offset > m->map_bytes ||
+        h->sections[MAP_FUNCTIONS].count >
+            (m->map_bytes - h->sections[MAP_FUNCTIONS].offset) / sizeof(struct map_function))
+        return (struct function_table){0};
+    return (struct function_table){
+        (const void *)((const char *)m->map + h->sections[MAP_FUNCTIONS].offset),
+        (uint32_t)h->sections[MAP_FUNCTIONS].count};
+}
+
+uint32_t modules_find(const struct walk_modules *set, uint64_t address)
+{
+    uint32_t low = 0, high = set->count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (set->items[middle].start <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && address < set->items[low - 1].end ? low - 1 : UINT32_MAX;
+}
+
+uint64_t modules_function(const struct walk_modules *set, uint64_t address)
+{
+    uint32_t index = modules_find(set, address);
+    if (index == UINT32_MAX)
+        return address;
+    const struct function_table *t = &((const struct module_set *)set)->functions[index];
+    uint64_t base = set->items[index].base, offset = address - base;
+    uint32_t low = 0, high = t->count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (t->items[middle].start <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!low || offset - t->items[low - 1].start >= t->items[low - 1].size)
+        return address;
+    const struct map_function *f = &t->items[low - 1];
+    for (unsigned most = 8; most-- && (f->flags & FUNCTION_FRAGMENT) && f->parent < t->count;)
+        f = &t->items[f->parent];
+    return base + f->start;
+}
+
 static void publish(uint32_t count)
 {
     struct module_set *next = &sets[current ^= 1];
@@ -227,6 +306,7 @@ static void publish(uint32_t count)
         next->items[i].tables = fresh[i].map ? &next->tables[i] : NULL;
         next->ids[i] = fresh[i].id;
         next->roles[i] = fresh[i].role;
+        next->functions[i] = functions_of(&fresh[i]);
     }
     next->set =
         (struct walk_modules){.count = count, .generation = generation, .items = next->items};

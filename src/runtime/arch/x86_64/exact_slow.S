@@ -1,0 +1,77 @@
+/*
+ * A stub comes here when its fast path does not know what to do. It has pushed rax, rcx, rdx and
+ * the number of its site, and called. All general registers are saved; the C code does not touch
+ * the others.
+ */
+        .text
+        .globl exact_slow_entry
+        .hidden exact_slow_entry
+        .type exact_slow_entry, @function
+exact_slow_entry:
+        .cfi_startproc
+        .cfi_def_cfa_offset 8
+        push    %rsi
+        .cfi_adjust_cfa_offset 8
+        push    %rdi
+        .cfi_adjust_cfa_offset 8
+        push    %r8
+        .cfi_adjust_cfa_offset 8
+        push    %r9
+        .cfi_adjust_cfa_offset 8
+        push    %r10
+        .cfi_adjust_cfa_offset 8
+        push    %r11
+        .cfi_adjust_cfa_offset 8
+        push    %rbp
+        .cfi_adjust_cfa_offset 8
+        .cfi_rel_offset %rbp, 0
+        push    %rbx
+        .cfi_adjust_cfa_offset 8
+        .cfi_rel_offset %rbx, 0
+        push    %r12
+        .cfi_adjust_cfa_offset 8
+        push    %r13
+        .cfi_adjust_cfa_offset 8
+        push    %r14
+        .cfi_adjust_cfa_offset 8
+        push    %r15
+        .cfi_adjust_cfa_offset 8
+        mov     %rsp, %rdi              /* struct slow_frame */
+        mov     %rsp, %rbx
+        .cfi_def_cfa_register %rbx
+        cld
+        and     $-16, %rsp
+        call    exact_slow
+        mov     %rbx, %rsp
+        .cfi_def_cfa_register %rsp
+        pop     %r15
+        .cfi_adjust_cfa_offset -8
+        pop     %r14
+        .cfi_adjust_cfa_offset -8
+        pop     %r13
+        .cfi_adjust_cfa_offset -8
+        pop     %r12
+        .cfi_adjust_cfa_offset -8
+        pop     %rbx
+        .cfi_adjust_cfa_offset -8
+        .cfi_restore %rbx
+        pop     %rbp
+        .cfi_adjust_cfa_offset -8
+        .cfi_restore %rbp
+        pop     %r11
+        .cfi_adjust_cfa_offset -8
+        pop     %r10
+        .cfi_adjust_cfa_offset -8
+        pop     %r9
+        .cfi_adjust_cfa_offset -8
+        pop     %r8
+        .cfi_adjust_cfa_offset -8
+        pop     %rdi
+        .cfi_adjust_cfa_offset -8
+        pop     %rsi
+        .cfi_adjust_cfa_offset -8
+        ret
+        .cfi_endproc
+        .size exact_slow_entry, . - exact_slow_entry
+
+        .section .note.GNU-stack, "", @progbits
