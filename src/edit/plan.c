@@ -151,9 +151,12 @@ const char *plan_kind_name(unsigned kind)
 const char *plan_reason_name(unsigned reason)
 {
     static const char *const names[SITE_REASONS] = {
-        "", "something may jump between it and the instructions before it",
-        "the instructions before it cannot be moved", "nothing is before it in its function",
-        "where its function's return address lies is not known"};
+        "",
+        "something may jump between it and the instructions before it",
+        "the instructions before it cannot be moved",
+        "nothing is before it in its function",
+        "where its function's return address lies is not known",
+        "a jump that may stay in its function: the data has addresses inside it"};
     return reason < SITE_REASONS ? names[reason] : "unknown";
 }
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC   UINT64_C(0x0a6e616c706c6c63) /* "cllplan\n" */
-#define PLAN_VERSION 3
+#define PLAN_VERSION 4
 
 enum site_kind {
     SITE_CALL,          /* call rel32 */
@@ -37,6 +37,7 @@ enum site_reason {
     REASON_NOT_MOVABLE,   /* the instruction before it depends on where it is, or on the stack */
     REASON_AT_START,      /* there is nothing before it */
     REASON_NO_SLOT,       /* where the return address of its function lies is not known */
+    REASON_MAY_BE_GOTO,   /* a jump that may stay in its function */
     SITE_REASONS
 };
 
@@ -80,7 +81,6 @@ struct plan_header {
     uint32_t functions_undecoded; /* where the bytes are not all instructions */
     uint32_t tiers[SITE_KINDS][SITE_TIERS];
     uint32_t reasons[SITE_REASONS]; /* of sites with TIER_TRAP or TIER_NONE */
-    uint32_t unused;
 };
 
 static_assert(sizeof(struct plan_site) == 40, "layout");

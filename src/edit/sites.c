@@ -103,8 +103,7 @@ static void find_targets(struct finder *f, const struct instruction *i)
         targets_add(&f->targets, target);
     else if (i->decoded.mnemonic == ZYDIS_MNEMONIC_LEA && is_rip_relative(i, &target)) {
         targets_add(&f->targets, target); /* code whose address is taken, or a table */
-        targets_add_table(&f->targets, f->file, target, f->function->start,
-                          f->function->start + f->function->size);
+        targets_add_table(&f->targets, f->file, target);
     }
 }
 
@@ -254,7 +253,9 @@ static bool add_push(struct finder *f, const struct instruction *i, struct plan_
     enum { DIGIT_PUSH = 6 };
     const ZydisDecodedInstruction *d = &i->decoded;
     bool is_shifted = site->kind == SITE_CALL_INDIRECT && is_relative_to_rsp(d);
+    /* The stub of a jump keeps the red zone, below which its operand would be elsewhere. */
     if ((is_shifted && !can_shift(d)) ||
+        (site->kind == SITE_TAIL_INDIRECT && is_relative_to_rsp(d)) ||
         (d->attributes & (ZYDIS_ATTRIB_HAS_SEGMENT_FS | ZYDIS_ATTRIB_HAS_SEGMENT_GS)))
         return false;
     size_t at = f->out->code.count + d->raw.modrm.offset;
@@ -321,6 +322,13 @@ static uint32_t got_of(const struct finder *f, uint64_t target)
     return (uint32_t)(next + 6 + (uint64_t)(int64_t)relative);
 }
 
+/* May a jump be a computed goto? Only where the data knows places inside the function. */
+static bool may_be_goto(const struct finder *f)
+{
+    const struct map_function *fn = f->function;
+    return targets_has_label(&f->targets, fn->start, fn->start + fn->size);
+}
+
 static void add_site(struct finder *f, const struct instruction *i, enum site_kind kind,
                      uint64_t target)
 {
@@ -333,10 +341,13 @@ static void add_site(struct finder *f, const struct instruction *i, enum site_ki
     if (kind == SITE_CALL || kind == SITE_TAIL) {
         site.tier = TIER_RETARGET;
         site.got = got_of(f, target);
+    } else if (kind == SITE_TAIL_INDIRECT && may_be_goto(f)) {
+        site.tier = TIER_NONE;
+        site.reason = REASON_MAY_BE_GOTO;
     } else {
         displace(f, i, &site);
     }
-    if (site.slot_base == SLOT_UNKNOWN)
+    if (site.slot_base == SLOT_UNKNOWN && site.tier != TIER_NONE)
         site.reason = REASON_NO_SLOT; /* it must walk the stack each time */
     vec_push(&f->out->items, site);
 }
@@ -348,8 +359,35 @@ static bool is_tail(const struct finder *f, const struct instruction *i, uint64_
     if (there && whole_of(f->map, there)->start == f->whole)
         return target == f->whole && is_as_at_entry(f->map, i->offset) &&
                f->function->start != target;
+    bool is_start = there && there->start == target && !(there->flags & FUNCTION_FRAGMENT);
     return is_as_at_entry(f->map, i->offset) &&
-           (is_as_at_entry(f->map, target) || got_of(f, target));
+           ((is_start && is_as_at_entry(f->map, target)) || got_of(f, target));
+}
+
+/*
+ * An indirect jump with the return address at the top of the stack is a tail call, or a switch in a
+ * function without a frame. Compilers make switches of three forms: marked as such (notrack), from
+ * a table of distances, to which the table's address is added just before, and through a table of
+ * addresses.
+ */
+static bool is_switch(const struct finder *f, const struct instruction *i)
+{
+    const ZydisDecodedInstruction *d = &i->decoded;
+    if (d->attributes & ZYDIS_ATTRIB_HAS_NOTRACK)
+        return true;
+    bool is_memory = d->raw.modrm.mod != 3;
+    if (is_memory) /* disp32(,index,8) */
+        return d->raw.modrm.mod == 0 && d->raw.modrm.rm == 4 && d->raw.sib.base == 5 &&
+               d->raw.sib.scale == 3;
+    const struct instruction *before = f->before_count ? &f->before[f->before_count - 1] : NULL;
+    if (!before || before->decoded.mnemonic != ZYDIS_MNEMONIC_ADD ||
+        before->decoded.raw.modrm.mod != 3)
+        return false;
+    /* add register, register: 01 /r has its destination in rm, 03 /r in reg */
+    const ZydisDecodedInstruction *a = &before->decoded;
+    unsigned to = a->opcode == 0x03 ? a->raw.modrm.reg | (unsigned)a->raw.rex.R << 3
+                                    : a->raw.modrm.rm | (unsigned)a->raw.rex.B << 3;
+    return to == (d->raw.modrm.rm | (unsigned)d->raw.rex.B << 3);
 }
 
 static void find_sites(struct finder *f, const struct instruction *i)
@@ -364,8 +402,8 @@ static void find_sites(struct finder *f, const struct instruction *i)
             add_site(f, i, SITE_CALL_INDIRECT, 0);
     } else if (is_jump(i) && direct && is_tail(f, i, target)) {
         add_site(f, i, d->raw.imm[0].size == 32 ? SITE_TAIL : SITE_TAIL_SHORT, target);
-    } else if (d->mnemonic == ZYDIS_MNEMONIC_JMP && !direct &&
-               is_as_at_entry(f->map, i->offset)) { /* a switch without a frame looks the same */
+    } else if (d->mnemonic == ZYDIS_MNEMONIC_JMP && !direct && is_as_at_entry(f->map, i->offset) &&
+               !is_switch(f, i)) {
         add_site(f, i, SITE_TAIL_INDIRECT, 0);
     }
 }

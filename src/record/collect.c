@@ -27,8 +27,9 @@ struct module {
 /* What was counted, of one process or of all. */
 struct totals {
     uint64_t samples, complete, walked, checked, differ, lost, merged, threads_not_sampled;
-    uint64_t marks_set, bounces, reused, stale;   /* of the trampoline */
-    uint64_t calls, records, slow_calls, resyncs; /* of engine exact */
+    uint64_t marks_set, bounces, reused, stale; /* of the trampoline */
+    uint64_t calls, records, slow[ARENA_SLOW];  /* of engine exact */
+    uint64_t sites, sites_not_edited;
     uint64_t handler_ticks;
     uint64_t arena_bytes;
     uint64_t histogram[ARENA_HISTOGRAM]; /* of the handler's time, in ticks */
@@ -375,8 +376,8 @@ static void add_thread_totals(struct totals *sum, const struct arena_thread *t)
     sum->bounces += t->bounces;
     sum->reused += t->frames_reused;
     sum->stale += t->stale_marks;
-    sum->slow_calls += t->slow_calls;
-    sum->resyncs += t->resyncs;
+    for (unsigned i = 0; i < ARENA_SLOW; i++)
+        sum->slow[i] += t->slow[i];
     for (unsigned i = 0; i < ARENA_HISTOGRAM; i++)
         sum->histogram[i] += t->handler_histogram[i];
 }
@@ -394,8 +395,10 @@ static void add_totals(struct totals *sum, const struct totals *part)
     sum->stale += part->stale;
     sum->calls += part->calls;
     sum->records += part->records;
-    sum->slow_calls += part->slow_calls;
-    sum->resyncs += part->resyncs;
+    for (unsigned i = 0; i < ARENA_SLOW; i++)
+        sum->slow[i] += part->slow[i];
+    sum->sites += part->sites;
+    sum->sites_not_edited += part->sites_not_edited;
     sum->lost += part->lost;
     sum->merged += part->merged;
     sum->handler_ticks += part->handler_ticks;
@@ -611,6 +614,12 @@ static double percentile_ns(const struct totals *t, double share, double ticks_p
     return 0;
 }
 
+static const char *const slow_names[SLOW_REASONS] = {[SLOW_NEW] = "slow_new_contexts",
+                                                     [SLOW_RESYNC] = "slow_resyncs",
+                                                     [SLOW_NOT_CALL] = "slow_no_calls",
+                                                     [SLOW_UNCOUNTED] = "slow_uncounted",
+                                                     [SLOW_OTHER] = "slow_others"};
+
 static void add_facts(struct collector *c, enum ctp_scope scope, uint32_t index,
                       const struct totals *t)
 {
@@ -641,8 +650,10 @@ static void add_facts(struct collector *c, enum ctp_scope scope, uint32_t index,
     if (c->calls_metric != CTP_NONE) {
         profile_fact_u64(w, scope, index, "calls", t->calls);
         profile_fact_u64(w, scope, index, "call_records", t->records);
-        profile_fact_u64(w, scope, index, "slow_calls", t->slow_calls);
-        profile_fact_u64(w, scope, index, "resyncs", t->resyncs);
+        for (unsigned i = 0; i < SLOW_REASONS; i++)
+            profile_fact_u64(w, scope, index, slow_names[i], t->slow[i]);
+        profile_fact_u64(w, scope, index, "sites", t->sites);
+        profile_fact_u64(w, scope, index, "sites_not_edited", t->sites_not_edited);
     }
     profile_fact_u64(w, scope, index, "verify_checked", t->checked);
     profile_fact_u64(w, scope, index, "verify_differ", t->differ);
@@ -669,6 +680,8 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     open_modules(c, &v, h->program);
     each_thread(c, &v, process, nodes, add_thread);
     c->process.arena_bytes = h->used;
+    c->process.sites = h->sites;
+    c->process.sites_not_edited = h->sites_not_edited;
     for (unsigned k = 0; k < ARENA_LOSSES; k++)
         c->process.lost += h->lost[k];
     c->process.threads_not_sampled = h->threads_not_sampled;

@@ -1,6 +1,7 @@
 #include "runtime/exact.h"
 
 #include "runtime/arch/x86_64/syscall.h"
+#include "runtime/channel_format.h"
 #include "runtime/memory.h"
 #include "runtime/thread.h"
 
@@ -9,33 +10,44 @@
 #include <sys/syscall.h>
 
 enum {
-    FIRST_ENTRIES = 1 << 10,
-    SHADOW_BYTES = 64 << 20, /* of address space; a frame takes as much of the stack as an entry */
+    PAGE = 4096,
+    SHADOW_BYTES = 8 << 20, /* a frame takes as much of the stack as an entry, or more */
     MOST_FRAMES = 1 << 16,
-    BEYOND = 64, /* entries behind the table's end, so that probing need not wrap */
-    UNKNOWN_SITE = INT32_MIN
+    STACK_BYTES = 64 << 10,
+    MOST_UNBOUND = 32
 };
 
 /* Where every thread begins: nothing matches, so the first site of a thread takes the slow way. */
 static struct shadow_entry bottom[2] = {{UINT64_MAX, NULL}, {UINT64_MAX, NULL}};
-static struct child_entry empty_table[1 + BEYOND];
+static struct child_entry empty_table[1 + RECORDS_BEYOND];
+
+#define STATE_AT_FIRST ((struct exact_state){&bottom[1], empty_table, 0, &bottom[2]})
 
 __thread struct exact_state exact_state
-    __attribute__((tls_model("initial-exec"))) = {&bottom[1], empty_table, 0};
+    __attribute__((tls_model("initial-exec"))) = {&bottom[1], empty_table, 0, &bottom[2]};
+
+/* A function that was called through the PLT before it was bound: what it is, is known later. */
+struct unbound {
+    struct arena_record *record;
+    const uint64_t *got;
+};
 
 /* What else belongs to a thread; made when its first call comes. */
 struct exact_thread {
+    struct records records;
     struct shadow_entry *shadow;
-    struct child_entry *table;
-    uint32_t room, count;
-    struct arena_record_chunk *chunk;
-    struct arena_record *root;
-    struct arena_thread *record;
+    struct thread *thread;
+    struct arena_header *arena; /* another one: this is the child of a fork */
     struct walk_frame *frames;
     struct walk_cache cache;
+    struct unbound unbound[MOST_UNBOUND];
+    uint32_t unbound_count;
     struct exact_state before_fork;
     bool busy;
+    uint8_t stack[STACK_BYTES] __attribute__((aligned(16))); /* the slow path's own */
 };
+
+enum { THREAD_BYTES = sizeof(struct exact_thread) + MOST_FRAMES * sizeof(struct walk_frame) };
 
 static __thread struct exact_thread *mine __attribute__((tls_model("initial-exec")));
 
@@ -46,7 +58,7 @@ void exact_before_fork(void)
         return;
     mine->before_fork = exact_state;
     mine->busy = true;
-    exact_state = (struct exact_state){&bottom[1], empty_table, 0};
+    exact_state = STATE_AT_FIRST;
 }
 
 void exact_after_fork(void)
@@ -60,7 +72,7 @@ void exact_after_fork(void)
 void exact_forget(void)
 {
     mine = NULL; /* its records are the parent's */
-    exact_state = (struct exact_state){&bottom[1], empty_table, 0};
+    exact_state = STATE_AT_FIRST;
 }
 
 static void *map_private(uint64_t bytes)
@@ -68,99 +80,58 @@ static void *map_private(uint64_t bytes)
     return raw_mmap(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 }
 
-static struct arena_record *new_record(struct exact_thread *t, uint32_t parent, uint64_t site,
-                                       uint64_t callee, uint32_t flags)
+/*
+ * In the child of a fork of which nobody told us, the shadow stack is empty but for its first page:
+ * every stub takes the slow way, and none writes to the parent's arena (pitfall 42).
+ */
+static struct shadow_entry *map_shadow(void)
 {
-    if (!t->chunk || t->chunk->count == ARENA_CHUNK_RECORDS) {
-        struct arena_record_chunk *chunk = arena_take(sizeof *chunk);
-        if (!chunk)
-            return NULL;
-        chunk->next = t->record->first_record_chunk;
-        t->record->first_record_chunk = arena_place(chunk);
-        t->chunk = chunk;
-    }
-    struct arena_record *r = &t->chunk->records[t->chunk->count];
-    *r = (struct arena_record){.site = site, .callee = callee, .parent = parent, .flags = flags};
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    t->chunk->count++;
-    return r;
+    struct shadow_entry *shadow = map_private(SHADOW_BYTES);
+    if (shadow)
+        raw_syscall3(SYS_madvise, (long)shadow + PAGE, SHADOW_BYTES - PAGE, MADV_WIPEONFORK);
+    return shadow;
 }
 
-static bool begin_table(struct exact_thread *t, uint32_t room)
+static void free_thread(struct exact_thread *t)
 {
-    t->table = map_private((room + BEYOND) * sizeof *t->table);
-    t->room = room;
-    t->count = 0;
-    return t->table != NULL;
+    records_end(&t->records);
+    if (t->shadow)
+        raw_syscall3(SYS_munmap, (long)t->shadow, SHADOW_BYTES, 0);
+    raw_syscall3(SYS_munmap, (long)t, THREAD_BYTES, 0);
 }
 
 static struct exact_thread *begin(void)
 {
     struct thread *thread = thread_self();
-    if (mine)
-        return mine;
-    if (!guest->arena || !thread || thread->of != guest || !thread->record)
+    if (!guest->arena || !guest->modules || !thread || thread->of != guest || !thread->record)
         return NULL;
-    struct exact_thread *t = map_private(sizeof *t + MOST_FRAMES * sizeof *t->frames);
+    if (mine && mine->arena == guest->arena)
+        return mine;
+    struct exact_thread *t = is_confined() ? NULL : map_private(THREAD_BYTES);
     if (!t)
         return NULL;
     t->frames = (void *)(t + 1);
-    t->record = thread->record;
-    t->shadow = map_private(SHADOW_BYTES);
-    t->root = t->shadow ? new_record(t, 0, 0, 0, 0) : NULL;
-    if (!t->root || !begin_table(t, FIRST_ENTRIES))
+    t->thread = thread;
+    t->arena = guest->arena;
+    t->shadow = map_shadow();
+    if (!t->shadow || !records_begin(&t->records, thread->record)) {
+        free_thread(t);
         return NULL;
-    t->shadow[0] = (struct shadow_entry){UINT64_MAX, NULL};
-    t->shadow[1] = (struct shadow_entry){UINT64_MAX, t->root};
+    }
+    /* All of the first page says that nothing is there: see map_shadow. */
+    for (unsigned i = 0; i < PAGE / sizeof *t->shadow; i++)
+        t->shadow[i] = (struct shadow_entry){UINT64_MAX, NULL};
     return mine = t;
 }
 
-/* As the stubs compute it: where to begin to look. */
-static uint32_t hash(uint32_t parent, uint32_t site, uint64_t callee, bool is_indirect)
+static struct shadow_entry *shadow_bottom(const struct exact_thread *t)
 {
-    uint64_t h = site;
-    __asm__("crc32l %1, %k0" : "+r"(h) : "r"(parent));
-    if (is_indirect)
-        __asm__("crc32q %1, %0" : "+r"(h) : "r"(callee));
-    return (uint32_t)h;
+    return &t->shadow[PAGE / sizeof *t->shadow - 1];
 }
 
-static bool insert(struct exact_thread *t, const struct child_entry *new, bool is_indirect);
-
-static bool grow(struct exact_thread *t)
+static struct shadow_entry *shadow_limit(const struct exact_thread *t)
 {
-    struct exact_thread old = *t;
-    for (uint32_t room = t->room * 2;; room *= 2) {
-        if (!begin_table(t, room)) {
-            t->table = old.table;
-            t->room = old.room;
-            t->count = old.count;
-            return false;
-        }
-        bool fits = true;
-        for (uint32_t i = 0; i < old.room + BEYOND && fits; i++)
-            if (old.table[i].parent)
-                fits = insert(t, &old.table[i], old.table[i].unused);
-        if (fits)
-            break;
-        raw_syscall3(SYS_munmap, (long)t->table, (long)((t->room + BEYOND) * sizeof *t->table), 0);
-    }
-    raw_syscall3(SYS_munmap, (long)old.table, (long)((old.room + BEYOND) * sizeof *old.table), 0);
-    return true;
-}
-
-static bool insert(struct exact_thread *t, const struct child_entry *new, bool is_indirect)
-{
-    uint32_t at = hash(new->parent, new->site, new->callee, is_indirect) & (t->room - 1);
-    /* The last entry stays free, where every search ends. */
-    while (at < t->room + BEYOND - 1 && t->table[at].parent)
-        at++;
-    if (at == t->room + BEYOND - 1 || t->count * 2 > t->room)
-        return false;
-    t->table[at] = *new;
-    t->table[at].unused = is_indirect;
-    t->count++;
-    return true;
+    return &t->shadow[SHADOW_BYTES / sizeof *t->shadow - 1];
 }
 
 static uint64_t key_of_address(const struct walk_modules *modules, uint64_t address, uint32_t flags)
@@ -171,60 +142,141 @@ static uint64_t key_of_address(const struct walk_modules *modules, uint64_t addr
     return KEY_MAKE(modules_id(modules, index), flags, address - modules->items[index].base);
 }
 
-/* The record of a call from `parent` at `site`; made if it is new. NULL when there is no room. */
-static struct arena_record *child(struct exact_thread *t, struct arena_record *parent,
-                                  uint32_t site, uint64_t callee, bool is_indirect,
-                                  uint64_t site_key, uint32_t flags)
+static uint64_t key_of_function(const struct walk_modules *modules, uint64_t address)
 {
-    uint32_t low = (uint32_t)(uintptr_t)parent;
-    uint32_t at = hash(low, site, callee, is_indirect) & (t->room - 1);
-    for (; t->table[at].parent; at++)
-        if (t->table[at].parent == low && t->table[at].site == site &&
-            (!is_indirect || t->table[at].callee == callee))
-            return t->table[at].record;
-    const struct walk_modules *modules = guest->modules;
-    struct arena_record *r =
-        new_record(t, arena_place(parent), site_key,
-                   key_of_address(modules, modules_function(modules, callee), KEY_IS_PC), flags);
-    struct child_entry new = {low, site, r, callee, is_indirect};
-    if (!r)
-        return NULL;
-    while (!insert(t, &new, is_indirect))
-        if (!grow(t))
-            return r;
-    return r;
+    return key_of_address(modules, modules_function(modules, address), KEY_IS_PC);
 }
 
-/* Makes the shadow stack anew from the real one, down to the frame that `r` describes. */
+/* Not bound yet, the slot points back to the PLT, which pushes a number for the binder. */
+static bool is_binder(uint64_t callee)
+{
+    const uint8_t *code = (const uint8_t *)callee;
+    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+    if (code[0] == endbr64[0] && code[1] == endbr64[1] && code[2] == endbr64[2] &&
+        code[3] == endbr64[3])
+        code += 4;
+    return code[0] == 0x68;
+}
+
+static void resolve_unbound(struct exact_thread *t)
+{
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < t->unbound_count; i++) {
+        struct unbound u = t->unbound[i];
+        if (is_binder(*u.got))
+            t->unbound[left++] = u;
+        else
+            u.record->callee = key_of_function(guest->modules, *u.got);
+    }
+    t->unbound_count = left;
+}
+
+void exact_thread_ends(void)
+{
+    struct exact_thread *t = mine;
+    mine = NULL;
+    exact_state = STATE_AT_FIRST;
+    if (!t || t->arena != guest->arena || is_confined())
+        return;
+    resolve_unbound(t);
+    free_thread(t);
+}
+
+void exact_process_ends(void)
+{
+    if (mine && mine->arena == guest->arena && !mine->busy)
+        resolve_unbound(mine);
+}
+
+/* --- resynchronisation ------------------------------------------------------------------------ */
+
+/* What a direct site leads to; through the PLT, what that is bound to. */
+static uint64_t target_of(const struct edited_module *m, const struct plan_site *s)
+{
+    return s->got ? *(const uint64_t *)(m->base + s->got) : m->base + s->target;
+}
+
+/* How the function of a frame was entered, by the return address of the frame above it. */
+static struct entered entered_by(const struct walk_modules *modules, uint64_t call,
+                                 uint32_t call_flags, uint64_t function)
+{
+    struct entered how = {.site = call && !call_flags ? edited_site_behind(call) : 0,
+                          .by_callee = true,
+                          .callee = function,
+                          .site_key = call ? key_of_address(modules, call, call_flags) : 0,
+                          .callee_key = key_of_address(modules, function, KEY_IS_PC)};
+    const struct edited_module *m = how.site ? edited_by_site(how.site) : NULL;
+    const struct plan_site *s = m ? &m->sites[how.site - m->first_site] : NULL;
+    if (s && s->kind == SITE_CALL)
+        how.by_callee = false;
+    /* A direct call to another function, which then went on here by a tail jump. */
+    if (!s || (s->kind == SITE_CALL && modules_function(modules, target_of(m, s)) != function)) {
+        how.site = (uint32_t)UNKNOWN_SITE | (uint32_t)call;
+        how.by_callee = true;
+    }
+    return how;
+}
+
+/* Was the record's frame entered from this return address, perhaps by tail jumps in between? */
+static bool came_from(const struct arena_record *record, uint64_t site_key)
+{
+    while (record->flags & RECORD_TAIL)
+        record = arena_at(record->parent);
+    return record->site == site_key;
+}
+
+static struct walk_result walk(struct exact_thread *t, const struct walk_registers *r)
+{
+    struct thread *thread = t->thread;
+    uint64_t sp = r->value[X86_RSP];
+    bool is_known = sp >= thread->stack_start && sp < thread->stack_end;
+    struct walk_memory memory = memory_of_this_process(is_known ? thread->stack_start : 0,
+                                                       is_known ? thread->stack_end : 0);
+    struct walk_result walked =
+        walk_frames_cached(&t->cache, guest->modules, r, &memory, t->frames, MOST_FRAMES);
+    if (walked.end == WALK_COMPLETE && memory.start <= thread->first_sp &&
+        thread->first_sp < memory.end &&
+        (memory.start < thread->stack_start || !thread->stack_end)) {
+        thread->stack_start = memory.start;
+        thread->stack_end = memory.end;
+    }
+    return walked;
+}
+
+/*
+ * Makes the shadow stack anew from the real one, down to the frame that `r` describes. Entries that
+ * agree with the real stack stay: they know of tail jumps, which no walk can see. Returns the top.
+ */
 static struct shadow_entry *walk_anew(struct exact_thread *t, const struct walk_registers *r)
 {
     const struct walk_modules *modules = guest->modules;
-    struct walk_memory memory = memory_of_this_process(0, 0);
-    struct walk_result walked =
-        walk_frames_cached(&t->cache, modules, r, &memory, t->frames, MOST_FRAMES);
-    struct shadow_entry *top = &t->shadow[1];
-    struct arena_record *record = t->root;
-    uint64_t call = 0; /* return address of the call that led to the frame */
-    t->record->resyncs++;
+    struct walk_result walked = walk(t, r);
+    struct shadow_entry *top = shadow_bottom(t), *old_top = exact_state.top;
+    struct arena_record *record = t->records.root;
+    uint64_t call = 0;       /* return address of the call that led to the frame, */
+    uint32_t call_flags = 0; /* or where a signal interrupted */
+    bool agrees = old_top >= top && old_top <= shadow_limit(t);
+    if (walked.end != WALK_COMPLETE)
+        record = records_gap(&t->records, walked.end);
     for (uint32_t i = walked.count; i-- > 0;) {
         const struct walk_frame *f = &t->frames[i];
         if (modules_role(modules, f->module) == ROLE_OURS)
             continue;
-        bool is_pc = f->flags & FRAME_IS_PC;
-        uint64_t function = modules_function(modules, f->pc - !is_pc);
-        uint32_t site = call ? edited_site_behind(call) : 0;
-        const struct edited_module *m = site ? edited_by_site(site) : NULL;
-        bool is_indirect = !m || m->sites[site - m->first_site].kind == SITE_CALL_INDIRECT;
-        if (!site)
-            site = (uint32_t)UNKNOWN_SITE | (uint32_t)call;
-        record = child(t, record, site, function, is_indirect,
-                       call ? key_of_address(modules, call, 0) : 0, 0);
-        if (!record)
-            return NULL;
-        if (f->slot)
+        uint64_t function = modules_function(modules, f->pc - !(f->flags & FRAME_IS_PC));
+        struct entered how = entered_by(modules, call, call_flags, function);
+        agrees = agrees && f->slot && top < old_top && top[1].slot == f->slot &&
+                 top[1].record->callee == how.callee_key && came_from(top[1].record, how.site_key);
+        if (agrees)
+            record = top[1].record;
+        else
+            record = records_child(&t->records, record, &how)->record;
+        if (f->slot && top < shadow_limit(t))
             *++top = (struct shadow_entry){f->slot, record};
         call = f->pc;
+        call_flags = f->flags & FRAME_IS_PC ? KEY_IS_PC : 0;
     }
+    if (top == shadow_bottom(t) || top->record != record) /* its slot is not in memory */
+        *++top = (struct shadow_entry){0, record};
     return top;
 }
 
@@ -251,81 +303,225 @@ static struct walk_registers registers_at_site(const struct slow_frame *f, uint6
     return r;
 }
 
-/* Not bound yet, the slot points back to the PLT, which pushes a number for the binder. */
-static bool is_binder(uint64_t callee)
-{
-    const uint8_t *code = (const uint8_t *)callee;
-    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-    if (code[0] == endbr64[0] && code[1] == endbr64[1] && code[2] == endbr64[2] &&
-        code[3] == endbr64[3])
-        code += 4;
-    return code[0] == 0x68;
-}
+/* --- the slow path ---------------------------------------------------------------------------- */
 
-static void count_call(struct exact_thread *t, const struct slow_frame *f)
+/* A call at a site, as the stub left it. */
+struct call {
+    const struct edited_module *module;
+    const struct plan_site *site;
+    uint64_t function; /* whose site it is */
+    uint64_t new_slot; /* of the callee's return address */
+    uint64_t sp;       /* at the site */
+    uint64_t slot;     /* of the function's own return address; 0: not known */
+    struct entered how;
+    bool is_tail;
+};
+
+static struct call call_at(const struct slow_frame *f)
 {
-    uint32_t site = (uint32_t)f->site;
-    const struct edited_module *m = edited_by_site(site);
-    const struct plan_site *s = &m->sites[site - m->first_site];
-    bool is_indirect = s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT;
-    bool is_tail = s->kind >= SITE_TAIL;
     const struct walk_modules *modules = guest->modules;
-    uint64_t callee = is_indirect ? f->above[0] : m->base + s->target;
-    uint32_t flags = is_tail ? RECORD_TAIL : 0;
-    if (s->got) { /* a stub of the PLT: what it jumps to, if that is known already */
-        callee = *(const uint64_t *)(m->base + s->got);
-        if (is_binder(callee))
-            flags |= RECORD_UNBOUND;
-    }
-    uint64_t function = m->base + s->function;
-    if (s->kind == SITE_TAIL_INDIRECT && callee != function &&
-        modules_function(modules, callee) == function)
-        return; /* a switch, not a call */
-
-    uint64_t new_slot = (uint64_t)(uintptr_t)&f->above[is_indirect];
-    uint64_t sp = new_slot + (is_tail ? 0 : 8);
-    uint64_t slot = s->slot_base == SLOT_RSP   ? sp + (uint64_t)(int64_t)s->slot_bytes
-                    : s->slot_base == SLOT_RBP ? f->rbp + (uint64_t)(int64_t)s->slot_bytes
-                                               : 0;
-    struct shadow_entry *top = exact_state.top;
-    while (slot && top->slot < slot)
-        top--;
-    uint64_t own = key_of_address(modules, function, KEY_IS_PC);
-    if (slot && top->slot == slot && top->record && (top->record->flags & RECORD_UNBOUND)) {
-        top->record->callee = own; /* it has been bound since */
-        top->record->flags &= ~(uint32_t)RECORD_UNBOUND;
-    }
-    if (!slot || top->slot != slot || !top->record || top->record->callee != own) {
-        struct walk_registers r = registers_at_site(f, m->base + s->offset, sp);
-        top = walk_anew(t, &r);
-        if (!top)
-            return;
-    }
-    uint64_t site_key = KEY_MAKE(m->module_id, is_tail ? KEY_IS_PC : 0,
-                                 is_tail ? s->offset : s->offset + s->length);
-    struct arena_record *record = child(t, top->record, site, callee, is_indirect, site_key, flags);
-    if (!record)
-        return;
-    record->count++;
-    if (!is_tail)
-        top++;
-    *top = (struct shadow_entry){new_slot, record};
-    exact_state.top = top;
+    uint32_t number = (uint32_t)f->site;
+    const struct edited_module *m = edited_by_site(number);
+    const struct plan_site *s = &m->sites[number - m->first_site];
+    bool is_indirect = s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT;
+    struct call c = {
+        .module = m, .site = s, .function = m->base + s->function, .is_tail = s->kind >= SITE_TAIL};
+    c.new_slot = (uint64_t)(uintptr_t)&f->above[is_indirect] +
+                 (s->kind == SITE_TAIL_INDIRECT ? STUB_RED_ZONE : 0);
+    c.sp = c.new_slot + (c.is_tail ? 0 : 8);
+    if (s->slot_base == SLOT_RSP)
+        c.slot = c.sp + (uint64_t)(int64_t)s->slot_bytes;
+    else if (s->slot_base == SLOT_RBP)
+        c.slot = f->rbp + (uint64_t)(int64_t)s->slot_bytes;
+    uint32_t offset = c.is_tail ? s->offset : s->offset + s->length;
+    c.how = (struct entered){.site = number,
+                             .by_callee = is_indirect,
+                             .callee = is_indirect ? f->above[0] : target_of(m, s),
+                             .site_key = KEY_MAKE(m->module_id, c.is_tail ? KEY_IS_PC : 0, offset),
+                             .flags = c.is_tail ? RECORD_TAIL : 0};
+    c.how.callee_key = key_of_function(modules, c.how.callee);
+    return c;
 }
 
-void exact_slow(const struct slow_frame *f) __attribute__((visibility("hidden")));
+/* The entry of the function whose site it is. */
+static struct shadow_entry *find_own(struct exact_thread *t, const struct slow_frame *f,
+                                     const struct call *c, enum slow_reason *why)
+{
+    struct shadow_entry *top = exact_state.top;
+    while (c->slot && top->slot < c->slot)
+        top--;
+    uint64_t own = key_of_address(guest->modules, c->function, KEY_IS_PC);
+    if (c->slot && top->slot == c->slot && top->record && top < shadow_limit(t) &&
+        (top->record->callee == own || top->record == t->records.overflow))
+        return top;
+    struct walk_registers r = registers_at_site(f, c->module->base + c->site->offset, c->sp);
+    *why = SLOW_RESYNC;
+    return walk_anew(t, &r);
+}
+
+static enum slow_reason count_call(struct exact_thread *t, const struct slow_frame *f)
+{
+    enum slow_reason why = SLOW_OTHER;
+    resolve_unbound(t);
+    struct call c = call_at(f);
+    /* A switch in a function without a frame looks like a tail call. */
+    if (c.site->kind == SITE_TAIL_INDIRECT && c.how.callee != c.function &&
+        modules_function(guest->modules, c.how.callee) == c.function)
+        return SLOW_NOT_CALL;
+    struct shadow_entry *top = find_own(t, f, &c, &why);
+    uint32_t before = t->records.count;
+    const struct child_entry *entry = records_child(&t->records, top->record, &c.how);
+    if (why == SLOW_OTHER && t->records.count != before)
+        why = SLOW_NEW;
+    if (c.site->got && t->records.count != before && is_binder(c.how.callee) &&
+        t->unbound_count < MOST_UNBOUND && entry->counter != t->records.overflow)
+        t->unbound[t->unbound_count++] =
+            (struct unbound){entry->counter, (const uint64_t *)(c.module->base + c.site->got)};
+    entry->counter->count++;
+    if (!c.is_tail)
+        top++;
+    *top = (struct shadow_entry){c.new_slot, entry->record};
+    exact_state.top = top;
+    return why;
+}
+
+static void count_or_not(const struct slow_frame *f)
+{
+    struct exact_thread *t = begin();
+    if (!t) {
+        if (mine) /* of the parent of a fork of which nobody told us */
+            exact_forget();
+        return;
+    }
+    if (t->busy) {
+        t->records.thread->slow[SLOW_UNCOUNTED]++;
+        return;
+    }
+    t->busy = true;
+    if (exact_state.table == empty_table)
+        exact_state.top = shadow_bottom(t);
+    uint32_t was_busy = t->thread->busy;
+    t->thread->busy = 1; /* the modules must not change now */
+    t->records.thread->slow[count_call(t, f)]++;
+    t->thread->busy = was_busy;
+    exact_state.table = t->records.table;
+    exact_state.mask_bytes = (uint64_t)(t->records.room - 1) * sizeof *t->records.table;
+    exact_state.limit = shadow_limit(t);
+    t->busy = false;
+}
+
+/*
+ * Where the slow path is entered and left; a sample must not come here. No signal gets in between:
+ * a handler could leave by longjmp. The work is done on a stack of its own, since the program's may
+ * be a small one for signals.
+ */
+#define SLOW_TEXT __attribute__((section("exact_slow_text"), used, noinline))
+
+void exact_slow(const struct slow_frame *f) __attribute__((visibility("hidden"))) SLOW_TEXT;
+void exact_on_stack(void *stack, void (*work)(const struct slow_frame *),
+                    const struct slow_frame *f) __attribute__((visibility("hidden")));
 
 void exact_slow(const struct slow_frame *f)
 {
-    struct exact_thread *t = guest->arena && guest->modules ? begin() : NULL;
-    if (!t || t->busy) /* a signal handler's call in the midst of this: it is not counted */
-        return;
-    t->busy = true;
-    t->record->slow_calls++;
-    if (exact_state.table == empty_table)
-        exact_state.top = &t->shadow[1];
-    count_call(t, f);
-    exact_state.table = t->table;
-    exact_state.mask_bytes = (uint64_t)(t->room - 1) * sizeof *t->table;
-    t->busy = false;
+    uint64_t all = UINT64_MAX, before = 0;
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, 8);
+    if (mine && !mine->busy)
+        exact_on_stack(mine->stack + STACK_BYTES, count_or_not, f);
+    else
+        count_or_not(f);
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, 8);
+}
+
+/* --- samples ---------------------------------------------------------------------------------- */
+
+extern const char __start_exact_slow_text[] __attribute__((visibility("hidden")));
+extern const char __stop_exact_slow_text[] __attribute__((visibility("hidden")));
+
+bool exact_leave_stub(struct walk_registers *r)
+{
+    uint64_t pc = r->value[X86_RIP];
+    if (pc >= (uint64_t)__start_exact_slow_text && pc < (uint64_t)__stop_exact_slow_text)
+        return false;
+    uint32_t site = edited_site_of_stub(pc);
+    if (site) {
+        const struct edited_module *m = edited_by_site(site);
+        stub_leave(m, site - m->first_site, r);
+    }
+    return true;
+}
+
+/* Code that has no function of its own is on its way to one: the PLT, and the binder behind it. */
+static bool is_on_its_way(const struct walk_modules *modules, const struct walk_frame *f)
+{
+    return modules_role(modules, f->module) == ROLE_LINKER ||
+           modules_function(modules, f->pc) == f->pc;
+}
+
+static uint64_t function_key(const struct walk_modules *modules, const struct walk_frame *f)
+{
+    return key_of_function(modules, f->pc - !(f->flags & FRAME_IS_PC));
+}
+
+/* Is this the record of the frame's function, or of one that it is about to jump to? */
+static bool is_record_of(const struct walk_modules *modules, const struct arena_record *record,
+                         const struct walk_frame *f)
+{
+    uint64_t key = function_key(modules, f);
+    while (record->callee != key && (record->flags & RECORD_TAIL))
+        record = arena_at(record->parent);
+    return record->callee == key || is_on_its_way(modules, f);
+}
+
+/* The context of a record against the frames up to and with `last`. */
+static bool is_same_path(const struct exact_thread *t, const struct walk_modules *modules,
+                         const struct arena_record *record, const struct walk_frame *frames,
+                         uint32_t last)
+{
+    for (uint32_t i = last + 1; i-- > 0;) {
+        if (modules_role(modules, frames[i].module) == ROLE_OURS)
+            continue;
+        uint32_t above = i; /* the next frame that is not ours */
+        while (above-- > 0 && modules_role(modules, frames[above].module) == ROLE_OURS)
+            ;
+        if (!is_record_of(modules, record, &frames[i]))
+            return false;
+        while (record->flags & RECORD_TAIL)
+            record = arena_at(record->parent);
+        /* Where a handler interrupted, or code that is not edited called, may have changed. */
+        if (i && above != UINT32_MAX && !(frames[above].flags & FRAME_IS_PC) &&
+            edited_site_behind(frames[above].pc) &&
+            record->site != key_of_address(modules, frames[above].pc, 0))
+            return false;
+        record = arena_at(record->parent);
+    }
+    return record == t->records.root;
+}
+
+/*
+ * Does the shadow stack agree with a walked one? Its frames are outermost first. Calls from code
+ * that is not edited are not in the shadow stack: inside the last frame that is, there may be only
+ * such. Tail callers, which no walk can see, are left out.
+ */
+bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *frames,
+                  uint32_t count)
+{
+    struct exact_thread *t = mine;
+    if (!t || t->arena != guest->arena || t->busy || exact_state.table == empty_table || !count ||
+        (guest->flags & CHANNEL_FOLD))
+        return true; /* there is nothing to compare with */
+    resolve_unbound(t);
+    const struct shadow_entry *top = exact_state.top;
+    while (top->slot < frames[count - 1].slot)
+        top--;
+    for (uint32_t i = count; i-- > 0;) {
+        while (top->slot < frames[i].slot)
+            top--;
+        if (top->slot == frames[i].slot && top->record &&
+            is_record_of(modules, top->record, &frames[i]))
+            return top->record == t->records.overflow ||
+                   is_same_path(t, modules, top->record, frames, i);
+        if (i && !(frames[i - 1].flags & FRAME_IS_PC) && edited_site_behind(frames[i - 1].pc))
+            return false; /* that call was counted, and must be known */
+    }
+    return true;
 }

@@ -9,7 +9,6 @@
  * written over when no handler can be using it any more.
  */
 #include "runtime/channel_format.h"
-#include "runtime/exact.h"
 #include "runtime/process.h"
 
 #include "runtime/arch/x86_64/syscall.h"
@@ -131,6 +130,15 @@ static bool find_range(const ElfW(Phdr) * headers, unsigned count, uint64_t bias
     return *start < *end;
 }
 
+/* A module as the dynamic linker has loaded it. */
+struct loaded {
+    uint64_t start, end, bias;
+    const ElfW(Phdr) * headers;
+    unsigned header_count;
+    const char *path;
+    uint32_t kind; /* enum arena_module_kind */
+};
+
 static struct known_module *find_known(uint64_t start, uint64_t end)
 {
     for (uint32_t i = 0; i < known_count; i++)
@@ -174,23 +182,24 @@ static void add_module(struct known_module *out, uint64_t start, uint64_t end, i
     record_module(out, path, kind);
 }
 
-/* The edits of a module; the linker itself binds in ways of its own and stays as it is. */
-static void edit(const struct known_module *m, const char *path)
+/* The edits of a module; the linker binds in ways of its own and stays as it is, as we do. */
+static void edit(const struct known_module *m, const char *path, const struct loaded *l)
 {
-    size_t bytes;
-    const char *name = strrchr(path, '/');
-    bool is_linker = name && strncmp(name, "/ld-linux", 9) == 0;
-    uint64_t here = (uint64_t)(uintptr_t)edit;
-    if (!(guest->flags & CHANNEL_EXACT) || !m->map || is_linker ||
-        (here >= m->walk.start && here < m->walk.end))
+    if (!(guest->flags & CHANNEL_EXACT) || !m->map || m->role == ROLE_LINKER ||
+        m->role == ROLE_OURS)
         return;
+    struct edit_request request = {.base = m->walk.base,
+                                   .module_id = m->id,
+                                   .headers = l->headers,
+                                   .header_count = l->header_count,
+                                   .bias = l->bias};
     int file = (int)raw_syscall4(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
     if (file < 0)
         return;
-    const void *plan = channel_ask_plan(file, path, &bytes);
+    request.plan = channel_ask_plan(file, path, &request.plan_bytes);
     raw_syscall3(SYS_close, file, 0, 0);
-    if (plan)
-        edit_module(m->walk.base, m->id, plan, bytes);
+    if (request.plan && !edit_module(&request))
+        raw_syscall3(SYS_munmap, (long)request.plan, (long)request.plan_bytes, 0);
 }
 
 /* The vdso has no file: its image is copied into one. */
@@ -204,24 +213,24 @@ static int vdso_file(uint64_t start, uint64_t end)
 
 static struct known_module fresh[MOST_MODULES];
 
-static uint32_t take(uint32_t n, uint64_t start, uint64_t end, const char *path, uint32_t kind)
+static uint32_t take(uint32_t n, const struct loaded *l)
 {
     if (n == MOST_MODULES)
         return n;
-    const struct known_module *old = find_known(start, end);
+    const struct known_module *old = find_known(l->start, l->end);
     if (old) {
         fresh[n] = *old;
         if (known_in != guest->arena) { /* a child's arena does not know what its parent loaded */
-            record_module(&fresh[n], path, kind);
+            record_module(&fresh[n], l->path, l->kind);
             edited_renumber(fresh[n].walk.base, fresh[n].id);
         }
     } else {
-        int file = kind == MODULE_VDSO ? vdso_file(start, end)
-                                       : (int)raw_syscall4(SYS_openat, AT_FDCWD, (long)path,
-                                                           O_RDONLY | O_CLOEXEC, 0);
-        add_module(&fresh[n], start, end, file, path, kind);
-        if (kind == MODULE_FILE)
-            edit(&fresh[n], path);
+        int file = l->kind == MODULE_VDSO ? vdso_file(l->start, l->end)
+                                          : (int)raw_syscall4(SYS_openat, AT_FDCWD, (long)l->path,
+                                                              O_RDONLY | O_CLOEXEC, 0);
+        add_module(&fresh[n], l->start, l->end, file, l->path, l->kind);
+        if (l->kind == MODULE_FILE)
+            edit(&fresh[n], l->path, l);
     }
     return n + 1;
 }
@@ -232,6 +241,8 @@ static void forget_unloaded(uint32_t count)
         bool stays = false;
         for (uint32_t k = 0; k < count && !stays; k++)
             stays = fresh[k].walk.start == known[i].walk.start && fresh[k].map == known[i].map;
+        if (!stays)
+            edit_forget_module(known[i].walk.base);
         if (!stays && known[i].map)
             raw_syscall3(SYS_munmap, (long)known[i].map, (long)known[i].map_bytes, 0);
     }
@@ -318,28 +329,27 @@ void modules_refresh(void)
     if (!guest->arena)
         return;
     uint32_t n = 0;
-    uint64_t start, end;
     for (const struct link_map *l = _r_debug.r_map; l; l = l->l_next) {
-        const char *path = l->l_name;
-        const ElfW(Phdr) * headers;
-        unsigned count;
+        struct loaded m = {.bias = l->l_addr, .path = l->l_name, .kind = MODULE_FILE};
         if (l == _r_debug.r_map) { /* the program itself: the list has no name for it */
-            headers = (const void *)getauxval(AT_PHDR);
-            count = (unsigned)getauxval(AT_PHNUM);
-            path = "/proc/self/exe";
+            m.headers = (const void *)getauxval(AT_PHDR);
+            m.header_count = (unsigned)getauxval(AT_PHNUM);
+            m.path = "/proc/self/exe";
         } else {
             const ElfW(Ehdr) *h = (const void *)l->l_addr;
             if (!h || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)
                 continue;
-            headers = (const void *)(l->l_addr + h->e_phoff);
-            count = h->e_phnum;
+            m.headers = (const void *)(l->l_addr + h->e_phoff);
+            m.header_count = h->e_phnum;
         }
-        if (!find_range(headers, count, l->l_addr, &start, &end))
+        if (!find_range(m.headers, m.header_count, m.bias, &m.start, &m.end))
             continue;
-        bool is_vdso = l->l_addr == getauxval(AT_SYSINFO_EHDR);
-        if (is_vdso) /* the kernel maps whole pages of the image */
-            end = (end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-        n = take(n, start, end, is_vdso ? "[vdso]" : path, is_vdso ? MODULE_VDSO : MODULE_FILE);
+        if (l->l_addr == getauxval(AT_SYSINFO_EHDR)) { /* the kernel maps whole pages of it */
+            m.end = (m.end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+            m.path = "[vdso]";
+            m.kind = MODULE_VDSO;
+        }
+        n = take(n, &m);
     }
     sort_fresh(n);
     publish(n);

@@ -75,11 +75,34 @@ uint64_t modules_function(const struct walk_modules *set, uint64_t address);
 /* The index of the module that holds an address, or UINT32_MAX. */
 uint32_t modules_find(const struct walk_modules *set, uint64_t address);
 
-/* --- engine exact (exact.c) ------------------------------------------------------------------ */
+/* --- engine exact (exact.c, edit.c) ---------------------------------------------------------- */
 
 void exact_before_fork(void);
 void exact_after_fork(void); /* in the parent */
 void exact_forget(void);     /* in a child that was forked */
+void exact_thread_ends(void);
+void exact_process_ends(void);
+
+/* Changes registers inside a stub to those of its site. False: not now, it is at work. */
+bool exact_leave_stub(struct walk_registers *registers);
+
+/* For --verify: is the shadow stack what a walk found? Frames are outermost first. */
+bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *frames,
+                  uint32_t count);
+
+/* Applies a plan to a module that nobody runs yet. */
+struct edit_request {
+    uint64_t base;
+    uint32_t module_id;
+    const void *plan;
+    size_t plan_bytes;
+    const void *headers; /* its program headers */
+    unsigned header_count;
+    uint64_t bias; /* what is added to their addresses */
+};
+bool edit_module(const struct edit_request *request);
+void edit_forget_module(uint64_t base);                  /* it has been unloaded */
+void edited_renumber(uint64_t base, uint32_t module_id); /* in a child's arena it has another */
 
 /* --- threads (threads.c) ------------------------------------------------------------------- */
 

@@ -108,6 +108,7 @@ void say_cpu_time(void)
 
 static __attribute__((destructor)) void at_exit(void)
 {
+    exact_process_ends();
     say_cpu_time();
 }
 

@@ -3,7 +3,7 @@
  * the number of its site, and called. All general registers are saved; the C code does not touch
  * the others.
  */
-        .text
+        .section exact_slow_text, "ax", @progbits
         .globl exact_slow_entry
         .hidden exact_slow_entry
         .type exact_slow_entry, @function
@@ -73,5 +73,28 @@ exact_slow_entry:
         ret
         .cfi_endproc
         .size exact_slow_entry, . - exact_slow_entry
+
+/* exact_on_stack(top of a stack, function, its argument): calls it there. */
+        .globl exact_on_stack
+        .hidden exact_on_stack
+        .type exact_on_stack, @function
+exact_on_stack:
+        .cfi_startproc
+        push    %rbp
+        .cfi_adjust_cfa_offset 8
+        .cfi_rel_offset %rbp, 0
+        mov     %rsp, %rbp
+        .cfi_def_cfa_register %rbp
+        mov     %rdi, %rsp
+        mov     %rdx, %rdi
+        call    *%rsi
+        mov     %rbp, %rsp
+        .cfi_def_cfa_register %rsp
+        pop     %rbp
+        .cfi_adjust_cfa_offset -8
+        .cfi_restore %rbp
+        ret
+        .cfi_endproc
+        .size exact_on_stack, . - exact_on_stack
 
         .section .note.GNU-stack, "", @progbits
