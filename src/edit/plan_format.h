@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC   UINT64_C(0x0a6e616c706c6c63) /* "cllplan\n" */
-#define PLAN_VERSION 4
+#define PLAN_VERSION 6
 
 enum site_kind {
     SITE_CALL,          /* call rel32 */
@@ -25,6 +25,7 @@ enum site_kind {
 enum site_tier {
     TIER_RETARGET, /* its rel32 is pointed at a stub */
     TIER_DISPLACE, /* it moves to a stub, with instructions before it if it is short */
+    TIER_HOP,      /* it becomes a short jump to padding nearby, which jumps to the stub */
     TIER_TRAP,     /* only one byte is free: int3 */
     TIER_NONE,     /* cannot be changed */
     SITE_TIERS
@@ -65,7 +66,8 @@ struct plan_site {
     uint8_t slot_base;     /* enum slot_base */
     uint32_t fixup_target; /* what the rel32 leads to */
     uint8_t flags;         /* enum site_flags */
-    uint8_t unused[3];
+    uint8_t unused;
+    int16_t hop; /* TIER_HOP: where the padding is, from the site */
 };
 
 struct plan_header {
@@ -81,6 +83,7 @@ struct plan_header {
     uint32_t functions_undecoded; /* where the bytes are not all instructions */
     uint32_t tiers[SITE_KINDS][SITE_TIERS];
     uint32_t reasons[SITE_REASONS]; /* of sites with TIER_TRAP or TIER_NONE */
+    uint32_t unused;
 };
 
 static_assert(sizeof(struct plan_site) == 40, "layout");

@@ -15,7 +15,12 @@
 #include <Zydis/Zydis.h>
 #include <string.h>
 
-enum { JUMP_BYTES = 5, MOST_BEFORE = 4 };
+enum { JUMP_BYTES = 5, HOP_BYTES = 2, MOST_BEFORE = 4 };
+
+/* Bytes that are never run: a short site hops there, and from there to its stub. */
+struct pad {
+    uint32_t start, end;
+};
 
 struct instruction {
     uint32_t offset;
@@ -34,6 +39,7 @@ struct finder {
     uint32_t whole;                      /* start of what it is a part of, or its own */
     struct instruction before[MOST_BEFORE];
     unsigned before_count;
+    VEC(struct pad) pads; /* sorted */
 };
 
 typedef void visit_fn(struct finder *f, const struct instruction *i);
@@ -96,9 +102,55 @@ static bool is_rip_relative(const struct instruction *i, uint64_t *offset)
     return true;
 }
 
+static bool is_padding(const struct instruction *i)
+{
+    return i->decoded.mnemonic == ZYDIS_MNEMONIC_NOP || i->decoded.mnemonic == ZYDIS_MNEMONIC_INT3;
+}
+
+/* Does control never come out at the end of an instruction? */
+static bool is_last(const struct instruction *i)
+{
+    return i->decoded.meta.category == ZYDIS_CATEGORY_UNCOND_BR ||
+           i->decoded.meta.category == ZYDIS_CATEGORY_RET;
+}
+
+static void add_pad(struct finder *f, uint32_t start, uint32_t end)
+{
+    struct pad *last = f->pads.count ? &f->pads.items[f->pads.count - 1] : NULL;
+    if (last && last->end == start)
+        last->end = end;
+    else if (!last || last->end < start)
+        vec_push(&f->pads, (struct pad){start, end});
+}
+
+/* Padding inside a function, behind a jump or a return. */
+static void find_pad(struct finder *f, const struct instruction *i)
+{
+    const struct instruction *before = f->before_count ? &f->before[f->before_count - 1] : NULL;
+    if (!before || !is_padding(i))
+        return;
+    bool continues = f->pads.count && f->pads.items[f->pads.count - 1].end == i->offset;
+    if (is_last(before) || (is_padding(before) && continues))
+        add_pad(f, i->offset, i->offset + i->decoded.length);
+}
+
+/* Padding between the function at hand, all of which was decoded, and the next one. */
+static void find_pad_behind(struct finder *f, const struct map_function *next)
+{
+    uint32_t end = f->function->start + f->function->size;
+    const struct instruction *last = f->before_count ? &f->before[f->before_count - 1] : NULL;
+    if (!last || next->start <= end || !(is_last(last) || is_padding(last)))
+        return;
+    bool continues = f->pads.count && f->pads.items[f->pads.count - 1].end == end;
+    if ((is_last(last) || continues) &&
+        decode_padding(f->file, end, next->start) == next->start - end)
+        add_pad(f, end, next->start);
+}
+
 static void find_targets(struct finder *f, const struct instruction *i)
 {
     uint64_t target;
+    find_pad(f, i);
     if (is_direct(i, &target))
         targets_add(&f->targets, target);
     else if (i->decoded.mnemonic == ZYDIS_MNEMONIC_LEA && is_rip_relative(i, &target)) {
@@ -159,7 +211,7 @@ static bool is_movable(struct finder *f, const struct instruction *i, bool stack
     ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
     const ZydisDecodedInstruction *d = &i->decoded;
     uint64_t ignored;
-    if (is_jump(i) || d->meta.category == ZYDIS_CATEGORY_CALL ||
+    if (is_jump(i) || is_padding(i) || d->meta.category == ZYDIS_CATEGORY_CALL ||
         d->meta.category == ZYDIS_CATEGORY_RET || d->meta.category == ZYDIS_CATEGORY_SYSCALL ||
         d->meta.category == ZYDIS_CATEGORY_INTERRUPT || d->raw.imm[0].is_relative ||
         !ZYAN_SUCCESS(ZydisDecoderDecodeOperands(&f->decoder, &i->context, d, o, d->operand_count)))
@@ -264,6 +316,45 @@ static bool add_push(struct finder *f, const struct instruction *i, struct plan_
     return true;
 }
 
+/* Bytes that are written over cannot be used for anything else. */
+static void take_bytes(struct finder *f, uint32_t start, uint32_t end)
+{
+    for (uint32_t at = start; at < end; at++)
+        targets_add(&f->targets, at);
+}
+
+/* Takes the first bytes of a pad that a short jump from the site reaches. */
+static bool find_hop(struct finder *f, const struct instruction *i, struct plan_site *site)
+{
+    int64_t from = (int64_t)i->offset + HOP_BYTES;
+    size_t low = 0, high = f->pads.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if ((int64_t)f->pads.items[middle].end < from + INT8_MIN)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < f->pads.count && (int64_t)f->pads.items[low].start <= from + INT8_MAX; low++) {
+        struct pad *p = &f->pads.items[low];
+        while (p->start < p->end &&
+               ((int64_t)p->start < from + INT8_MIN || targets_has(&f->targets, p->start)))
+            p->start++;
+        if (p->end - p->start < JUMP_BYTES || (int64_t)p->start > from + INT8_MAX)
+            continue;
+        bool is_free = true;
+        for (uint32_t at = p->start; at < p->start + JUMP_BYTES; at++)
+            is_free &= !targets_has(&f->targets, at);
+        if (!is_free)
+            continue;
+        site->hop = (int16_t)(p->start - i->offset);
+        take_bytes(f, p->start, p->start + JUMP_BYTES);
+        p->start += JUMP_BYTES;
+        return true;
+    }
+    return false;
+}
+
 static void displace(struct finder *f, const struct instruction *i, struct plan_site *site)
 {
     bool is_call = site->kind == SITE_CALL_INDIRECT;
@@ -275,13 +366,26 @@ static void displace(struct finder *f, const struct instruction *i, struct plan_
         site->flags = SITE_PUSHES_RETURN;
     }
     if (moved < 0 && has_padding_behind(f, i)) {
+        take_bytes(f, i->offset + i->decoded.length, i->offset + JUMP_BYTES);
         site->reason = REASON_NONE;
         first = f->before_count;
         moved = 0;
     }
     site->tier = TIER_TRAP;
-    if (moved < 0)
+    if (moved < 0) {
+        enum site_reason why = site->reason;
+        if (i->decoded.length < HOP_BYTES || !find_hop(f, i, site))
+            return;
+        site->tier = TIER_HOP;
+        site->flags = is_call ? SITE_PUSHES_RETURN : 0;
+        site->code = (uint32_t)f->out->code.count;
+        site->reason = REASON_NONE;
+        if (is_indirect && !add_push(f, i, site)) {
+            site->tier = TIER_TRAP;
+            site->reason = (uint8_t)why;
+        }
         return;
+    }
     size_t code = f->out->code.count;
     site->code = (uint32_t)code;
     for (unsigned k = first; k < f->before_count; k++)
@@ -295,6 +399,12 @@ static void displace(struct finder *f, const struct instruction *i, struct plan_
     }
     site->moved_bytes = (uint8_t)moved;
     site->tier = TIER_DISPLACE;
+}
+
+static bool is_plt(const struct finder *f, uint32_t offset)
+{
+    const struct code_range *code = elf_code_at(f->file, f->file->base + offset);
+    return code && strncmp(code->section, ".plt", 4) == 0;
 }
 
 /* The slot that a stub of the PLT jumps through; 0 when the target is none. */
@@ -416,14 +526,15 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
     targets_begin(&f.targets, file, map);
     for (uint32_t k = 0; k < map->function_count; k++) {
         f.function = &map->functions[k];
-        each_instruction(&f, find_targets);
+        if (each_instruction(&f, find_targets) && k + 1 < map->function_count)
+            find_pad_behind(&f, &map->functions[k + 1]);
     }
     uint32_t done = 0; /* functions may overlap: each byte is looked at once */
     for (uint32_t k = 0; k < map->function_count; k++) {
         f.function = &map->functions[k];
         f.whole = whole_of(map, f.function)->start;
         size_t sites = out->items.count, code = out->code.count;
-        if (f.function->start < done || !f.function->size)
+        if (f.function->start < done || !f.function->size || is_plt(&f, f.function->start))
             continue;
         done = f.function->start + f.function->size;
         out->function_count++;
@@ -434,6 +545,7 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
         }
     }
     targets_free(&f.targets);
+    vec_free(&f.pads);
 }
 
 void sites_free(struct sites *sites)

@@ -176,7 +176,7 @@ static void write_stubs(const struct edit_request *r, const struct edited_module
     for (uint32_t i = 0; i < m->plan->site_count; i++) {
         const struct plan_site *s = &m->sites[i];
         m->layouts[i].start = (uint32_t)(at - m->stubs);
-        if (s->tier <= TIER_DISPLACE && end - at >= STUB_MOST && is_in_code(r, s))
+        if (s->tier <= TIER_HOP && end - at >= STUB_MOST && is_in_code(r, s))
             at = stub_write(at, m, i);
         else
             not_edited++;

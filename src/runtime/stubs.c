@@ -233,7 +233,8 @@ static void emit_stub(struct emitter *e, const struct edited_module *m, const st
     bool is_tail = s->kind >= SITE_TAIL;
     const uint8_t *target = (const uint8_t *)m->base + s->target;
     emit_moved(e, m, s);
-    if (s->kind == SITE_TAIL_SHORT && opcode != 0xeb) { /* jcc over a jump back behind the site */
+    if (s->kind == SITE_TAIL_SHORT && s->tier == TIER_DISPLACE &&
+        opcode != 0xeb) { /* jcc over a jump back behind the site */
         EMIT(e, "\x70\x05");
         e->at[-2] = opcode;
         emit_jump(e, (const uint8_t *)m->base + s->offset + s->length);
@@ -259,6 +260,14 @@ static void patch(const struct edited_module *m, const struct plan_site *s, cons
     struct emitter at_site = {.at = text + s->length - 4};
     if (s->tier == TIER_RETARGET) {
         emit_relative(&at_site, stub);
+        return;
+    }
+    if (s->tier == TIER_HOP) {
+        struct emitter at_pad = {.at = text + s->hop};
+        emit_jump(&at_pad, stub);
+        if (s->kind != SITE_TAIL_SHORT) /* a conditional jump keeps its condition */
+            text[0] = 0xeb;
+        text[1] = (uint8_t)(s->hop - 2);
         return;
     }
     /* A call must end where it ended, or its return address would be another. */
@@ -289,7 +298,7 @@ uint8_t *stub_write(uint8_t *at, const struct edited_module *m, uint32_t index)
 /* How many bytes lie on the stack, at a place of the stub, that were not there at the site. */
 static uint64_t bytes_pushed(const struct plan_site *s, const struct stub_layout *l, uint32_t at)
 {
-    enum { PUSH = 5, CALL = 6, LEA = 5, PUSH_ADDRESS = 13, LONG_LEA = 8 };
+    const uint32_t PUSH = 5, CALL = 6, LEA = 5, LONG_LEA = 8;
     bool is_call = s->kind <= SITE_CALL_INDIRECT;
     bool is_indirect = s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT;
     uint64_t bytes = 0;
