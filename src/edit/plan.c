@@ -156,7 +156,7 @@ const char *plan_reason_name(unsigned reason)
         "the instructions before it cannot be moved",
         "nothing is before it in its function",
         "where its function's return address lies is not known",
-        "a jump that may stay in its function: the data has addresses inside it"};
+        "a jump that may stay in its function: the data leads to places inside it"};
     return reason < SITE_REASONS ? names[reason] : "unknown";
 }
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC   UINT64_C(0x0a6e616c706c6c63) /* "cllplan\n" */
-#define PLAN_VERSION 6
+#define PLAN_VERSION 7
 
 enum site_kind {
     SITE_CALL,          /* call rel32 */
@@ -38,7 +38,7 @@ enum site_reason {
     REASON_NOT_MOVABLE,   /* the instruction before it depends on where it is, or on the stack */
     REASON_AT_START,      /* there is nothing before it */
     REASON_NO_SLOT,       /* where the return address of its function lies is not known */
-    REASON_MAY_BE_GOTO,   /* a jump that may stay in its function */
+    REASON_MAY_STAY,      /* a jump that may stay in its function */
     SITE_REASONS
 };
 

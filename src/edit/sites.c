@@ -305,9 +305,7 @@ static bool add_push(struct finder *f, const struct instruction *i, struct plan_
     enum { DIGIT_PUSH = 6 };
     const ZydisDecodedInstruction *d = &i->decoded;
     bool is_shifted = site->kind == SITE_CALL_INDIRECT && is_relative_to_rsp(d);
-    /* The stub of a jump keeps the red zone, below which its operand would be elsewhere. */
     if ((is_shifted && !can_shift(d)) ||
-        (site->kind == SITE_TAIL_INDIRECT && is_relative_to_rsp(d)) ||
         (d->attributes & (ZYDIS_ATTRIB_HAS_SEGMENT_FS | ZYDIS_ATTRIB_HAS_SEGMENT_GS)))
         return false;
     size_t at = f->out->code.count + d->raw.modrm.offset;
@@ -432,8 +430,8 @@ static uint32_t got_of(const struct finder *f, uint64_t target)
     return (uint32_t)(next + 6 + (uint64_t)(int64_t)relative);
 }
 
-/* May a jump be a computed goto? Only where the data knows places inside the function. */
-static bool may_be_goto(const struct finder *f)
+/* May a jump stay in its function? Only where the data leads to places inside it. */
+static bool may_stay_inside(const struct finder *f)
 {
     const struct map_function *fn = f->function;
     return targets_has_label(&f->targets, fn->start, fn->start + fn->size);
@@ -451,9 +449,9 @@ static void add_site(struct finder *f, const struct instruction *i, enum site_ki
     if (kind == SITE_CALL || kind == SITE_TAIL) {
         site.tier = TIER_RETARGET;
         site.got = got_of(f, target);
-    } else if (kind == SITE_TAIL_INDIRECT && may_be_goto(f)) {
+    } else if (kind == SITE_TAIL_INDIRECT && may_stay_inside(f)) {
         site.tier = TIER_NONE;
-        site.reason = REASON_MAY_BE_GOTO;
+        site.reason = REASON_MAY_STAY;
     } else {
         displace(f, i, &site);
     }

@@ -139,6 +139,6 @@ void targets_add_table(struct targets *t, const struct elf_file *file, uint64_t 
         uint64_t target = offset + (uint64_t)(int64_t)relative;
         if (target < t->start || target >= t->end)
             return;
-        targets_add(t, target);
+        add_label(t, target);
     }
 }

@@ -10,7 +10,7 @@
 
 struct targets {
     uint64_t *bits;   /* one for each byte of code */
-    uint64_t *labels; /* of those, the ones whose address lies in the data */
+    uint64_t *labels; /* of those, those that the data leads to */
     uint32_t start, end;
 };
 
@@ -30,7 +30,7 @@ static inline bool targets_has(const struct targets *t, uint64_t offset)
            (t->bits[(offset - t->start) / 64] >> (offset - t->start) % 64 & 1);
 }
 
-/* Does the data hold an address inside a function, behind its start? Computed gotos need that. */
+/* Does the data lead to a place inside a function, behind its start? Jumps within it need that. */
 bool targets_has_label(const struct targets *t, uint32_t start, uint32_t end);
 
 /*

@@ -616,7 +616,6 @@ static double percentile_ns(const struct totals *t, double share, double ticks_p
 
 static const char *const slow_names[SLOW_REASONS] = {[SLOW_NEW] = "slow_new_contexts",
                                                      [SLOW_RESYNC] = "slow_resyncs",
-                                                     [SLOW_NOT_CALL] = "slow_no_calls",
                                                      [SLOW_UNCOUNTED] = "slow_uncounted",
                                                      [SLOW_OTHER] = "slow_others"};
 

@@ -115,7 +115,6 @@ struct arena_thread {
 enum slow_reason {
     SLOW_NEW,       /* a context that was not there before */
     SLOW_RESYNC,    /* the stack had to be walked */
-    SLOW_NOT_CALL,  /* a jump that stayed in its function */
     SLOW_UNCOUNTED, /* nothing could be done: in the midst of another, or without memory */
     SLOW_OTHER,     /* none of that: the context was there */
     SLOW_REASONS

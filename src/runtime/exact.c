@@ -326,8 +326,7 @@ static struct call call_at(const struct slow_frame *f)
     bool is_indirect = s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT;
     struct call c = {
         .module = m, .site = s, .function = m->base + s->function, .is_tail = s->kind >= SITE_TAIL};
-    c.new_slot = (uint64_t)(uintptr_t)&f->above[is_indirect] +
-                 (s->kind == SITE_TAIL_INDIRECT ? STUB_RED_ZONE : 0);
+    c.new_slot = (uint64_t)(uintptr_t)&f->above[is_indirect];
     c.sp = c.new_slot + (c.is_tail ? 0 : 8);
     if (s->slot_base == SLOT_RSP)
         c.slot = c.sp + (uint64_t)(int64_t)s->slot_bytes;
@@ -364,10 +363,6 @@ static enum slow_reason count_call(struct exact_thread *t, const struct slow_fra
     enum slow_reason why = SLOW_OTHER;
     resolve_unbound(t);
     struct call c = call_at(f);
-    /* A switch in a function without a frame looks like a tail call. */
-    if (c.site->kind == SITE_TAIL_INDIRECT && c.how.callee != c.function &&
-        modules_function(guest->modules, c.how.callee) == c.function)
-        return SLOW_NOT_CALL;
     struct shadow_entry *top = find_own(t, f, &c, &why);
     uint32_t before = t->records.count;
     const struct child_entry *entry = records_child(&t->records, top->record, &c.how);

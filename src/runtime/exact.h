@@ -130,9 +130,6 @@ uint8_t *stub_write(uint8_t *at, const struct edited_module *module, uint32_t in
 /* The most bytes that a stub can have. */
 enum { STUB_MOST = 320, STUB_MEAN = 208, STUB_POINTER_BYTES = 16 };
 
-/* Below the stack pointer, at an indirect jump that may stay in its function. */
-enum { STUB_RED_ZONE = 128 };
-
 /* Changes registers inside a stub to what they were at its site. */
 void stub_leave(const struct edited_module *module, uint32_t index, struct walk_registers *r);
 

@@ -10,7 +10,7 @@
  *     jump to the callee                                             end:
  *
  * It changes no register but the flags, which are dead at a call: compilers never keep them across
- * one, whatever the callee is. At a jump that may stay in its function, the red zone is kept.
+ * one, whatever the callee is. Nor is anything kept below the stack pointer then.
  *
  * No function of libc is called while text is written: it may be libc's own.
  */
@@ -163,7 +163,7 @@ static void emit_counting(struct emitter *e, const struct plan_site *s, uint32_t
                           bool is_indirect, bool is_tail)
 {
     const int32_t saved = 24, return_bytes = is_tail ? 0 : 8;
-    const int32_t target_bytes = is_indirect ? 8 + (is_tail ? STUB_RED_ZONE : 0) : 0;
+    const int32_t target_bytes = is_indirect ? 8 : 0;
     uint8_t *slow[4];
     unsigned slow_count = 0;
     e->layout->saving = (uint16_t)(e->at - e->stub);
@@ -214,8 +214,6 @@ static void emit_moved(struct emitter *e, const struct edited_module *m, const s
     for (unsigned i = 0; i < s->code_bytes; i++) {
         if (i == s->moved_bytes && (s->flags & SITE_PUSHES_RETURN))
             emit_push_address(e, m->base + s->offset + s->length);
-        if (i == s->moved_bytes && s->kind == SITE_TAIL_INDIRECT)
-            EMIT(e, "\x48\x8d\x64\x24\x80"); /* lea rsp, [rsp - 128] */
         if (s->fixup && i == s->fixup - 1u)
             field = e->at;
         *e->at++ = m->code[s->code + i];
@@ -240,12 +238,7 @@ static void emit_stub(struct emitter *e, const struct edited_module *m, const st
         emit_jump(e, (const uint8_t *)m->base + s->offset + s->length);
     }
     emit_counting(e, s, site, is_indirect, is_tail);
-    if (s->kind == SITE_TAIL_INDIRECT) {
-        EMIT(e, "\x48\x8d\xa4\x24"); /* lea rsp, [rsp + 136] */
-        emit_u32(e, STUB_RED_ZONE + 8);
-        EMIT(e, "\xff\xa4\x24"); /* jmp [rsp - 136] */
-        emit_u32(e, (uint32_t) - (STUB_RED_ZONE + 8));
-    } else if (is_indirect) {
+    if (is_indirect) {                 /* no signal writes to the 128 bytes below rsp */
         EMIT(e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
                 "\xff\x64\x24\xf8");   /* jmp [rsp - 8] */
     } else {
@@ -298,21 +291,15 @@ uint8_t *stub_write(uint8_t *at, const struct edited_module *m, uint32_t index)
 /* How many bytes lie on the stack, at a place of the stub, that were not there at the site. */
 static uint64_t bytes_pushed(const struct plan_site *s, const struct stub_layout *l, uint32_t at)
 {
-    const uint32_t PUSH = 5, CALL = 6, LEA = 5, LONG_LEA = 8;
+    const uint32_t PUSH = 5, CALL = 6, LEA = 5;
     bool is_call = s->kind <= SITE_CALL_INDIRECT;
     bool is_indirect = s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT;
     uint64_t bytes = 0;
     if (is_call && (!(s->flags & SITE_PUSHES_RETURN) || at >= s->moved_bytes + PUSH))
         bytes += 8;
     uint32_t restored = l->restoring + 3u;
-    if (s->kind == SITE_TAIL_INDIRECT) {
-        if (at >= s->moved_bytes + LEA && at < restored + LONG_LEA)
-            bytes += STUB_RED_ZONE;
-        if (at >= l->saving && at < restored + LONG_LEA)
-            bytes += 8;
-    } else if (is_indirect && at >= l->saving && at < restored + LEA) {
+    if (is_indirect && at >= l->saving && at < restored + LEA)
         bytes += 8;
-    }
     if (at > l->saving && at < restored) { /* between the pushes and the pops, some of them */
         uint32_t pushes = at - l->saving < 3 ? at - l->saving : 3;
         uint32_t pops = at > l->restoring ? at - l->restoring : 0;
