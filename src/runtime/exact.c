@@ -147,15 +147,19 @@ static uint64_t key_of_function(const struct walk_modules *modules, uint64_t add
     return key_of_address(modules, modules_function(modules, address), KEY_IS_PC);
 }
 
+static const uint8_t *skip_endbr64(const uint8_t *code)
+{
+    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+    for (unsigned i = 0; i < sizeof endbr64; i++)
+        if (code[i] != endbr64[i])
+            return code;
+    return code + sizeof endbr64;
+}
+
 /* Not bound yet, the slot points back to the PLT, which pushes a number for the binder. */
 static bool is_binder(uint64_t callee)
 {
-    const uint8_t *code = (const uint8_t *)callee;
-    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-    if (code[0] == endbr64[0] && code[1] == endbr64[1] && code[2] == endbr64[2] &&
-        code[3] == endbr64[3])
-        code += 4;
-    return code[0] == 0x68;
+    return *skip_endbr64((const uint8_t *)callee) == 0x68;
 }
 
 static void resolve_unbound(struct exact_thread *t)
@@ -445,11 +449,16 @@ bool exact_leave_stub(struct walk_registers *r)
     return true;
 }
 
-/* Code that has no function of its own is on its way to one: the PLT, and the binder behind it. */
+/* The PLT, and the binder behind it, are on their way to the function that was called. */
 static bool is_on_its_way(const struct walk_modules *modules, const struct walk_frame *f)
 {
-    return modules_role(modules, f->module) == ROLE_LINKER ||
-           modules_function(modules, f->pc) == f->pc;
+    if (modules_role(modules, f->module) == ROLE_LINKER)
+        return true;
+    if (!(f->flags & FRAME_IS_PC) || f->module == UINT32_MAX)
+        return false;
+    const uint8_t *code = skip_endbr64((const uint8_t *)f->pc);
+    code += *code == 0xf2;                                          /* bnd */
+    return (code[0] == 0xff && code[1] == 0x25) || code[0] == 0x68; /* jmp *…(%rip); push */
 }
 
 static uint64_t function_key(const struct walk_modules *modules, const struct walk_frame *f)
