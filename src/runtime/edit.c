@@ -62,28 +62,32 @@ uint32_t edited_site_behind(uint64_t address)
     return 0;
 }
 
+const struct edited_module *edited_by_stub(uint64_t address)
+{
+    for (uint32_t m = edited_count; m-- > 0;)
+        if (edited[m].base && address - (uint64_t)edited[m].stubs < edited[m].stub_bytes)
+            return &edited[m];
+    return NULL;
+}
+
 uint32_t edited_site_of_stub(uint64_t address)
 {
-    for (uint32_t m = edited_count; m-- > 0;) {
-        const struct edited_module *e = &edited[m];
-        uint64_t at = address - (uint64_t)e->stubs;
-        if (!e->base || at >= e->stub_bytes)
-            continue;
-        uint32_t low = 0, high = e->plan->site_count;
-        while (low < high) {
-            uint32_t middle = (low + high) / 2;
-            if (e->layouts[middle].start <= at)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        while (low && !e->layouts[low - 1].end)
-            low--;
-        if (low && at - e->layouts[low - 1].start < e->layouts[low - 1].end)
-            return e->first_site + low - 1;
+    const struct edited_module *e = edited_by_stub(address);
+    if (!e)
         return 0;
+    uint64_t at = address - (uint64_t)e->stubs;
+    uint32_t low = 0, high = e->plan->site_count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (e->layouts[middle].start <= at)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return 0;
+    while (low && !e->layouts[low - 1].end)
+        low--;
+    bool is_inside = low && at - e->layouts[low - 1].start < e->layouts[low - 1].end;
+    return is_inside ? e->first_site + low - 1 : 0;
 }
 
 void edited_renumber(uint64_t base, uint32_t module_id)
@@ -170,13 +174,13 @@ static struct edited_module *place_for(const struct plan_header *h)
 
 static void write_stubs(const struct edit_request *r, const struct edited_module *m)
 {
-    uint8_t *at = m->stubs + STUB_POINTER_BYTES;
+    uint8_t *at = (uint8_t *)m->common.end;
     const uint8_t *end = (const uint8_t *)m->layouts;
     uint64_t not_edited = 0;
     for (uint32_t i = 0; i < m->plan->site_count; i++) {
         const struct plan_site *s = &m->sites[i];
         m->layouts[i].start = (uint32_t)(at - m->stubs);
-        if (s->tier <= TIER_HOP && end - at >= STUB_MOST && is_in_code(r, s))
+        if (s->tier <= TIER_HOP && end - at >= stub_most_bytes(s) && is_in_code(r, s))
             at = stub_write(at, m, i);
         else
             not_edited++;
@@ -202,8 +206,10 @@ bool edit_module(const struct edit_request *r)
                                .plan = h,
                                .sites = (const void *)(h + 1)};
     m.code = (const uint8_t *)(m.sites + h->site_count);
-    uint64_t stubs = ((uint64_t)h->site_count * STUB_MEAN + STUB_POINTER_BYTES + STUB_MOST + PAGE) &
-                     ~(uint64_t)(PAGE - 1);
+    uint64_t stubs = STUB_POINTER_BYTES + STUB_COMMON_BYTES;
+    for (uint32_t i = 0; i < h->site_count; i++)
+        stubs += stub_most_bytes(&m.sites[i]);
+    stubs = (stubs + PAGE - 1) & ~(uint64_t)(PAGE - 1);
     m.stub_bytes = stubs + h->site_count * sizeof *m.layouts;
     uint64_t last = r->base + m.sites[h->site_count - 1].offset;
     m.stubs = map_near(r->base, last, m.stub_bytes);
@@ -215,6 +221,7 @@ bool edit_module(const struct edit_request *r)
     }
     m.layouts = (void *)(m.stubs + stubs);
     *(void (**)(void))m.stubs = exact_slow_entry;
+    stub_write_common(m.stubs + STUB_POINTER_BYTES, m.stubs, &m.common);
     *place = m;
     if (is_new) {
         next_site += h->site_count;

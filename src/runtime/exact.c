@@ -441,12 +441,14 @@ bool exact_leave_stub(struct walk_registers *r)
     uint64_t pc = r->value[X86_RIP];
     if (pc >= (uint64_t)__start_exact_slow_text && pc < (uint64_t)__stop_exact_slow_text)
         return false;
-    uint32_t site = edited_site_of_stub(pc);
-    if (site) {
-        const struct edited_module *m = edited_by_site(site);
+    const struct edited_module *m = edited_by_stub(pc);
+    if (!m)
+        return true;
+    stub_leave_common(m, r);
+    uint32_t site = edited_site_of_stub(r->value[X86_RIP]);
+    if (site)
         stub_leave(m, site - m->first_site, r);
-    }
-    return true;
+    return site != 0;
 }
 
 /* The PLT, and the binder behind it, are on their way to the function that was called. */

@@ -54,8 +54,9 @@ extern __thread struct exact_state exact_state __attribute__((tls_model("initial
 /* What the slow path saves, as exact_slow.S pushes it. */
 struct slow_frame {
     uint64_t r15, r14, r13, r12, rbx, rbp, r11, r10, r9, r8, rdi, rsi;
-    uint64_t back; /* into the stub */
+    uint64_t back; /* into the common code */
     uint64_t site;
+    uint64_t stub; /* where it goes on */
     uint64_t rdx, rcx, rax;
     uint64_t above[]; /* at an indirect site its target; at a call the return address */
 };
@@ -97,8 +98,17 @@ struct arena_record *records_gap(struct records *r, uint32_t walk_end);
 
 /* Where the parts of a site's stub begin, from its start; see stubs.c. */
 struct stub_layout {
-    uint32_t start;                        /* from the start of the stubs */
-    uint16_t saving, slow, restoring, end; /* end: 0 where the site has none */
+    uint32_t start;                  /* from the start of the stubs */
+    uint16_t saving, restoring, end; /* end: 0 where the site has none */
+};
+
+/* What the stubs of a module share, by the kind of site. */
+enum { COMMON_SLOW = 4, COMMON_KINDS };
+
+struct common_code {
+    const uint8_t *start[COMMON_KINDS];
+    const uint8_t *slow[COMMON_KINDS]; /* where the way to the slow path begins */
+    const uint8_t *end;
 };
 
 /* One edited module; sites are numbered through all of them. */
@@ -111,6 +121,7 @@ struct edited_module {
     const uint8_t *code;
     uint8_t *stubs;
     uint64_t stub_bytes;
+    struct common_code common;   /* at the start of the stubs */
     struct stub_layout *layouts; /* in the same piece of memory */
 };
 
@@ -122,15 +133,25 @@ uint32_t edited_site_behind(uint64_t address);
 /* The site whose stub holds an address; 0: none. */
 uint32_t edited_site_of_stub(uint64_t address);
 
+/* The module whose stubs hold an address, or NULL. */
+const struct edited_module *edited_by_stub(uint64_t address);
+
 /* --- stubs.c -------------------------------------------------------------------------------- */
+
+enum { STUB_POINTER_BYTES = 16, STUB_COMMON_BYTES = 2048 };
+
+/* Writes what the stubs share; returns where it ends. */
+uint8_t *stub_write_common(uint8_t *at, const uint8_t *slow_pointer, struct common_code *out);
 
 /* Writes the stub of a site at `at` and points the site at it. Returns where the stub ends. */
 uint8_t *stub_write(uint8_t *at, const struct edited_module *module, uint32_t index);
 
-/* The most bytes that a stub can have. */
-enum { STUB_MOST = 320, STUB_MEAN = 208, STUB_POINTER_BYTES = 16 };
+uint32_t stub_most_bytes(const struct plan_site *site);
 
 /* Changes registers inside a stub to what they were at its site. */
 void stub_leave(const struct edited_module *module, uint32_t index, struct walk_registers *r);
+
+/* Changes registers inside the common code to those of the stub that called it. */
+bool stub_leave_common(const struct edited_module *module, struct walk_registers *r);
 
 #endif

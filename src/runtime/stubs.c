@@ -1,16 +1,16 @@
 /*
- * The stub of a site, near its module:
+ * The stub of a site, near its module, and the counting that the stubs of a module share:
  *
- *     the instructions that moved with the site, if it was short     saving:
- *     push rax, rcx, rdx                                             …
- *     find the entry of this function in the shadow stack, the
- *     entry of this call in the table; count; push                   slow:
- *     or push the site's number and call the slow path               restoring:
- *     pop rdx, rcx, rax                                              …
- *     jump to the callee                                             end:
+ *     the instructions that moved with the site, if it was short
+ *     push rax, rcx, rdx                                              saving:
+ *     rcx = the site's number, rax = where its function's return address lies
+ *     call the module's common code for sites of this kind
+ *     pop rdx, rcx, rax                                               restoring:
+ *     jump to the callee                                              end:
  *
- * It changes no register but the flags, which are dead at a call: compilers never keep them across
- * one, whatever the callee is. Nor is anything kept below the stack pointer then.
+ * Stubs are short, since a program has a hundred thousand of them; the common code stays in the
+ * cache. They change no register but the flags, which are dead at a call: compilers never keep them
+ * across one, whatever the callee is. Nor is anything kept below the stack pointer then.
  *
  * No function of libc is called while text is written: it may be libc's own.
  */
@@ -18,9 +18,6 @@
 
 struct emitter {
     uint8_t *at;
-    const uint8_t *slow_pointer; /* where the address of the slow path lies */
-    struct stub_layout *layout;
-    uint8_t *stub;
 };
 
 static void emit(struct emitter *e, const char *bytes, unsigned count)
@@ -84,116 +81,119 @@ static void emit_fs(struct emitter *e, const void *variable)
     emit_u32(e, (uint32_t)((uint64_t)(uintptr_t)variable - fs));
 }
 
-/* rax: this function's entry in the shadow stack. Otherwise to the slow path. */
-static void emit_find_own(struct emitter *e, const struct plan_site *s, int32_t above,
-                          uint8_t **slow, unsigned *slow_count)
+/* --- the common code -------------------------------------------------------------------------- */
+
+/* What the common code does, by the kind of site. */
+struct variant {
+    bool is_indirect, is_tail;
+};
+
+static struct variant variant_of(const struct plan_site *s)
 {
-    EMIT(e, "\x64\x48\x8b\x04\x25"); /* mov rax, fs:[top] */
-    emit_fs(e, &exact_state.top);
-    if (s->slot_base == SLOT_RSP) { /* lea rcx, [rsp + …]: its function's slot */
-        EMIT(e, "\x48\x8d\x8c\x24");
-        emit_u32(e, (uint32_t)(above + s->slot_bytes));
-    } else { /* lea rcx, [rbp + …] */
-        EMIT(e, "\x48\x8d\x8d");
-        emit_u32(e, (uint32_t)s->slot_bytes);
-    }
-    EMIT(e, "\x48\x39\x08"                      /* 1: cmp [rax], rcx */
-            "\x73\x06"                          /*    jae 2f */
-            "\x48\x83\xe8\x10"                  /*    sub rax, 16: gone */
-            "\xeb\xf5");                        /*    jmp 1b; 2: */
-    slow[(*slow_count)++] = emit_near(e, 0x85); /* jne slow */
-    EMIT(e, "\x64\x48\x3b\x04\x25");            /* cmp rax, fs:[limit] */
-    emit_fs(e, &exact_state.limit);
-    slow[(*slow_count)++] = emit_near(e, 0x83); /* jae slow */
+    return (struct variant){s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT,
+                            s->kind >= SITE_TAIL};
 }
 
-/* rcx: the table's entry of this call. The target of an indirect one is at [rsp + 24]. */
-static void emit_find_child(struct emitter *e, uint32_t site, bool is_indirect, uint8_t **slow,
-                            unsigned *slow_count)
+static unsigned variant_index(const struct plan_site *s)
 {
-    EMIT(e, "\x8b\x50\x08" /* mov edx, [rax + 8]: parent */
-            "\xb9");       /* mov ecx, site */
-    emit_u32(e, site);
-    EMIT(e, "\xf2\x0f\x38\xf1\xca"); /* crc32 ecx, edx */
-    if (is_indirect)
-        EMIT(e, "\xf2\x48\x0f\x38\xf1\x4c\x24\x18"); /* crc32 rcx, [rsp + 24] */
-    EMIT(e, "\x48\xc1\xe1\x05"                       /* shl rcx, 5 */
-            "\x64\x48\x23\x0c\x25");                 /* and rcx, fs:[mask] */
+    struct variant v = variant_of(s);
+    return s->slot_base == SLOT_UNKNOWN ? COMMON_SLOW : 2u * v.is_indirect + v.is_tail;
+}
+
+/* Leads to the slow path and back; returns where it begins. */
+static uint8_t *emit_slow(struct emitter *e, const uint8_t *slow_pointer)
+{
+    uint8_t *begin = e->at;
+    EMIT(e, "\x51"       /* push rcx: the site */
+            "\xff\x15"); /* call [slow_pointer] */
+    emit_relative(e, slow_pointer);
+    EMIT(e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
+            "\xc3");               /* ret */
+    return begin;
+}
+
+/*
+ * On entry: rax is the slot, rcx the site. The stack has the way back to the stub, its rdx, rcx and
+ * rax, the target of an indirect site, and the return address of a call.
+ */
+static uint8_t *emit_common(struct emitter *e, struct variant v, const uint8_t *slow_pointer)
+{
+    uint8_t *late;
+    EMIT(e, "\x64\x48\x8b\x14\x25"); /* mov rdx, fs:[top] */
+    emit_fs(e, &exact_state.top);
+    EMIT(e, "\x48\x39\x02"                /* 1: cmp [rdx], rax */
+            "\x73\x06"                    /*    jae 2f */
+            "\x48\x83\xea\x10"            /*    sub rdx, 16: gone */
+            "\xeb\xf5");                  /*    jmp 1b; 2: */
+    uint8_t *early1 = emit_near(e, 0x85); /* jne slow */
+    EMIT(e, "\x64\x48\x3b\x14\x25");      /* cmp rdx, fs:[limit] */
+    emit_fs(e, &exact_state.limit);
+    uint8_t *early2 = emit_near(e, 0x83); /* jae slow */
+    EMIT(e, "\x8b\x42\x08"                /* mov eax, [rdx + 8]: parent */
+            "\x48\xc1\xe1\x20"            /* shl rcx, 32 */
+            "\x48\x09\xc1" /* or rcx, rax: parent and site */ "\x31\xc0" /* xor eax, eax */
+            "\xf2\x48\x0f\x38\xf1\xc1");                                 /* crc32 rax, rcx */
+    if (v.is_indirect)
+        EMIT(e, "\xf2\x48\x0f\x38\xf1\x44\x24\x20"); /* crc32 rax, [rsp + 32]: target */
+    EMIT(e, "\x48\xc1\xe0\x05"                       /* shl rax, 5 */
+            "\x64\x48\x23\x04\x25");                 /* and rax, fs:[mask] */
     emit_fs(e, &exact_state.mask_bytes);
-    EMIT(e, "\x64\x48\x03\x0c\x25"); /* add rcx, fs:[table] */
+    EMIT(e, "\x64\x48\x03\x04\x25"); /* add rax, fs:[table] */
     emit_fs(e, &exact_state.table);
-    uint8_t *again = e->at;
-    EMIT(e, "\x39\x11"); /* cmp [rcx], edx */
-    uint8_t *next1 = emit_short(e, 0x75);
-    EMIT(e, "\x81\x79\x04"); /* cmp dword [rcx + 4], site */
-    emit_u32(e, site);
-    uint8_t *next2 = NULL, *found;
-    if (is_indirect) {
-        next2 = emit_short(e, 0x75);
-        EMIT(e, "\x48\x8b\x54\x24\x18" /* mov rdx, [rsp + 24] */
-                "\x48\x39\x51\x10");   /* cmp [rcx + 16], rdx */
+    uint8_t *again = e->at, *found;
+    EMIT(e, "\x48\x39\x08"); /* cmp [rax], rcx */
+    if (v.is_indirect) {
+        uint8_t *next = emit_short(e, 0x75);
+        EMIT(e, "\x48\x8b\x4c\x24\x20" /* mov rcx, [rsp + 32] */
+                "\x48\x39\x48\x10");   /* cmp [rax + 16], rcx */
         found = emit_short(e, 0x74);
-        EMIT(e, "\x8b\x50\x08"); /* mov edx, [rax + 8] */
-        land(e, next2);
+        EMIT(e, "\x48\x8b\x08"); /* mov rcx, [rax] */
+        land(e, next);
     } else {
         found = emit_short(e, 0x74);
     }
-    land(e, next1);
-    EMIT(e, "\x83\x39\x00"); /* cmp dword [rcx], 0: free, so there is none */
-    slow[(*slow_count)++] = emit_near(e, 0x84);
-    EMIT(e, "\x48\x83\xc1\x20"); /* add rcx, 32 */
+    EMIT(e, "\x83\x38\x00"); /* cmp dword [rax], 0: free, so there is none */
+    late = emit_short(e, 0x74);
+    EMIT(e, "\x48\x83\xc0\x20"); /* add rax, 32 */
     *e->at++ = 0xeb;
     *e->at = (uint8_t)(again - (e->at + 1));
     e->at++;
     land(e, found);
-}
-
-static void emit_call_slow(struct emitter *e, uint32_t site)
-{
-    e->layout->slow = (uint16_t)(e->at - e->stub);
-    EMIT(e, "\x68"); /* push site */
-    emit_u32(e, site);
-    EMIT(e, "\xff\x15"); /* call [slow_pointer] */
-    emit_relative(e, e->slow_pointer);
-    EMIT(e, "\x48\x8d\x64\x24\x08"); /* lea rsp, [rsp + 8] */
-}
-
-/* The counting part of a stub. A tail jump keeps the slot of its function. */
-static void emit_counting(struct emitter *e, const struct plan_site *s, uint32_t site,
-                          bool is_indirect, bool is_tail)
-{
-    const int32_t saved = 24, return_bytes = is_tail ? 0 : 8;
-    const int32_t target_bytes = is_indirect ? 8 : 0;
-    uint8_t *slow[4];
-    unsigned slow_count = 0;
-    e->layout->saving = (uint16_t)(e->at - e->stub);
-    EMIT(e, "\x50\x51\x52"); /* push rax, rcx, rdx */
-    if (s->slot_base != SLOT_UNKNOWN) {
-        emit_find_own(e, s, saved + target_bytes + return_bytes, slow, &slow_count);
-        emit_find_child(e, site, is_indirect, slow, &slow_count);
-        EMIT(e, "\x48\x8b\x51\x08" /* mov rdx, [rcx + 8]: counter */
-                "\x48\x8b\x49\x18" /* mov rcx, [rcx + 24]: record */
-                "\x48\xff\x02");   /* inc qword [rdx] */
-        if (!is_tail) {
-            EMIT(e, "\x48\x83\xc0\x10"   /* add rax, 16 */
-                    "\x48\x8d\x54\x24"); /* lea rdx, [rsp + …]: the new slot */
-            *e->at++ = (uint8_t)(saved + target_bytes);
-            EMIT(e, "\x48\x89\x10"); /* mov [rax], rdx */
-        }
-        EMIT(e, "\x48\x89\x48\x08"       /* mov [rax + 8], rcx */
-                "\x64\x48\x89\x04\x25"); /* mov fs:[top], rax */
-        emit_fs(e, &exact_state.top);
-        uint8_t *done = emit_short(e, 0xeb);
-        for (unsigned i = 0; i < slow_count; i++)
-            land_near(e, slow[i]);
-        emit_call_slow(e, site);
-        land(e, done);
-    } else {
-        emit_call_slow(e, site);
+    EMIT(e, "\x48\x8b\x48\x08"   /* mov rcx, [rax + 8]: counter */
+            "\x48\xff\x01"       /* inc qword [rcx] */
+            "\x48\x8b\x48\x18"); /* mov rcx, [rax + 24]: record */
+    if (!v.is_tail) {
+        EMIT(e, "\x48\x83\xc2\x10"   /* add rdx, 16 */
+                "\x48\x8d\x44\x24"); /* lea rax, [rsp + …]: the new slot */
+        *e->at++ = v.is_indirect ? 40 : 32;
+        EMIT(e, "\x48\x89\x02"); /* mov [rdx], rax */
     }
-    e->layout->restoring = (uint16_t)(e->at - e->stub);
-    EMIT(e, "\x5a\x59\x58"); /* pop rdx, rcx, rax */
+    EMIT(e, "\x48\x89\x4a\x08"       /* mov [rdx + 8], rcx */
+            "\x64\x48\x89\x14\x25"); /* mov fs:[top], rdx */
+    emit_fs(e, &exact_state.top);
+    EMIT(e, "\xc3"); /* ret */
+    land(e, late);
+    EMIT(e, "\x48\xc1\xe9\x20"); /* shr rcx, 32: the site */
+    land_near(e, early1);
+    land_near(e, early2);
+    return emit_slow(e, slow_pointer);
 }
+
+uint8_t *stub_write_common(uint8_t *at, const uint8_t *slow_pointer, struct common_code *out)
+{
+    struct emitter e = {.at = at};
+    for (unsigned i = 0; i < COMMON_KINDS; i++) {
+        out->start[i] = e.at;
+        if (i == COMMON_SLOW)
+            out->slow[i] = emit_slow(&e, slow_pointer);
+        else
+            out->slow[i] = emit_common(&e, (struct variant){i & 2, i & 1}, slow_pointer);
+    }
+    out->end = e.at;
+    return e.at;
+}
+
+/* --- stubs ------------------------------------------------------------------------------------ */
 
 /* push of a 64-bit address; no flags and no other register change. */
 static void emit_push_address(struct emitter *e, uint64_t address)
@@ -224,26 +224,52 @@ static void emit_moved(struct emitter *e, const struct edited_module *m, const s
     }
 }
 
-static void emit_stub(struct emitter *e, const struct edited_module *m, const struct plan_site *s,
-                      uint32_t site, uint8_t opcode)
+static void emit_counting(struct emitter *e, const struct edited_module *m,
+                          const struct plan_site *s, uint32_t site, struct stub_layout *layout,
+                          const uint8_t *stub)
 {
-    bool is_indirect = s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT;
-    bool is_tail = s->kind >= SITE_TAIL;
-    const uint8_t *target = (const uint8_t *)m->base + s->target;
+    struct variant v = variant_of(s);
+    const int32_t above = 24 + (v.is_indirect ? 8 : 0) + (v.is_tail ? 0 : 8);
+    layout->saving = (uint16_t)(e->at - stub);
+    EMIT(e, "\x50\x51\x52" /* push rax, rcx, rdx */
+            "\xb9");       /* mov ecx, site */
+    emit_u32(e, site);
+    if (s->slot_base == SLOT_RSP) { /* lea rax, [rsp + …]: its function's slot */
+        EMIT(e, "\x48\x8d\x84\x24");
+        emit_u32(e, (uint32_t)(above + s->slot_bytes));
+    } else if (s->slot_base == SLOT_RBP) { /* lea rax, [rbp + …] */
+        EMIT(e, "\x48\x8d\x85");
+        emit_u32(e, (uint32_t)s->slot_bytes);
+    }
+    EMIT(e, "\xe8"); /* call the common code */
+    emit_relative(e, m->common.start[variant_index(s)]);
+    layout->restoring = (uint16_t)(e->at - stub);
+    EMIT(e, "\x5a\x59\x58"); /* pop rdx, rcx, rax */
+}
+
+static void emit_stub(struct emitter *e, const struct edited_module *m, uint32_t index,
+                      uint8_t opcode)
+{
+    const struct plan_site *s = &m->sites[index];
+    const uint8_t *stub = e->at;
     emit_moved(e, m, s);
-    if (s->kind == SITE_TAIL_SHORT && s->tier == TIER_DISPLACE &&
-        opcode != 0xeb) { /* jcc over a jump back behind the site */
-        EMIT(e, "\x70\x05");
+    if (s->kind == SITE_TAIL_SHORT && s->tier == TIER_DISPLACE && opcode != 0xeb) {
+        EMIT(e, "\x70\x05"); /* jcc over a jump back behind the site */
         e->at[-2] = opcode;
         emit_jump(e, (const uint8_t *)m->base + s->offset + s->length);
     }
-    emit_counting(e, s, site, is_indirect, is_tail);
-    if (is_indirect) {                 /* no signal writes to the 128 bytes below rsp */
+    emit_counting(e, m, s, m->first_site + index, &m->layouts[index], stub);
+    if (variant_of(s).is_indirect)     /* no signal writes to the 128 bytes below rsp */
         EMIT(e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
                 "\xff\x64\x24\xf8");   /* jmp [rsp - 8] */
-    } else {
-        emit_jump(e, target);
-    }
+    else
+        emit_jump(e, (const uint8_t *)m->base + s->target);
+}
+
+uint32_t stub_most_bytes(const struct plan_site *s)
+{
+    enum { ALL = 64 }; /* but for what moved */
+    return ALL + s->code_bytes;
 }
 
 /* Points the site at its stub. */
@@ -279,34 +305,30 @@ static void patch(const struct edited_module *m, const struct plan_site *s, cons
 uint8_t *stub_write(uint8_t *at, const struct edited_module *m, uint32_t index)
 {
     const struct plan_site *s = &m->sites[index];
-    struct emitter e = {
-        .at = at, .slow_pointer = m->stubs, .layout = &m->layouts[index], .stub = at};
-    uint8_t opcode = *((const uint8_t *)m->base + s->offset);
-    emit_stub(&e, m, s, m->first_site + index, opcode);
+    struct emitter e = {.at = at};
+    emit_stub(&e, m, index, *((const uint8_t *)m->base + s->offset));
     m->layouts[index].end = (uint16_t)(e.at - at);
     patch(m, s, at);
     return e.at;
 }
 
+/* --- leaving a stub --------------------------------------------------------------------------- */
+
 /* How many bytes lie on the stack, at a place of the stub, that were not there at the site. */
 static uint64_t bytes_pushed(const struct plan_site *s, const struct stub_layout *l, uint32_t at)
 {
-    const uint32_t PUSH = 5, CALL = 6, LEA = 5;
+    const uint32_t push = 5, lea = 5, restored = l->restoring + 3u;
     bool is_call = s->kind <= SITE_CALL_INDIRECT;
-    bool is_indirect = s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT;
     uint64_t bytes = 0;
-    if (is_call && (!(s->flags & SITE_PUSHES_RETURN) || at >= s->moved_bytes + PUSH))
+    if (is_call && (!(s->flags & SITE_PUSHES_RETURN) || at >= s->moved_bytes + push))
         bytes += 8;
-    uint32_t restored = l->restoring + 3u;
-    if (is_indirect && at >= l->saving && at < restored + LEA)
+    if (variant_of(s).is_indirect && at >= l->saving && at < restored + lea)
         bytes += 8;
     if (at > l->saving && at < restored) { /* between the pushes and the pops, some of them */
         uint32_t pushes = at - l->saving < 3 ? at - l->saving : 3;
         uint32_t pops = at > l->restoring ? at - l->restoring : 0;
         bytes += 8ul * (pushes - pops);
     }
-    if (at == l->slow + PUSH || at == l->slow + PUSH + CALL)
-        bytes += 8;
     return bytes;
 }
 
@@ -319,4 +341,20 @@ void stub_leave(const struct edited_module *m, uint32_t index, struct walk_regis
     /* Moved instructions are as long as they were. */
     uint32_t offset = at < s->moved_bytes ? s->offset - s->moved_bytes + at : s->offset;
     r->value[X86_RIP] = m->base + offset;
+}
+
+bool stub_leave_common(const struct edited_module *m, struct walk_registers *r)
+{
+    const uint32_t push = 1, call = 6;
+    const uint8_t *pc = (const uint8_t *)r->value[X86_RIP];
+    if (pc < m->common.start[0] || pc >= m->common.end)
+        return false;
+    uint64_t pushed = 0;
+    for (unsigned i = 0; i < COMMON_KINDS; i++)
+        if (pc == m->common.slow[i] + push || pc == m->common.slow[i] + push + call)
+            pushed = 8;
+    r->value[X86_RSP] += pushed;
+    r->value[X86_RIP] = *(const uint64_t *)r->value[X86_RSP];
+    r->value[X86_RSP] += 8;
+    return true;
 }

@@ -1,6 +1,6 @@
 /*
- * A stub comes here when its fast path does not know what to do. It has pushed rax, rcx, rdx and
- * the number of its site, and called. All general registers are saved; the C code does not touch
+ * The stubs' common code comes here when it does not know what to do: with rax, rcx, rdx, the way
+ * back to the stub and the number of the site on the stack. All general registers are saved; the C code does not touch
  * the others.
  */
         .section exact_slow_text, "ax", @progbits
