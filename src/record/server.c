@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -383,7 +384,8 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
                                       .period_ns = s->period_ns,
                                       .flags = (uint32_t)s->flags,
                                       .tick_cost_ns = s->tick_cost_ns,
-                                      .paused = s->paused};
+                                      .paused = s->paused,
+                                      .most_records = s->most_records};
     program_of(pid, a.header->program);
     __atomic_store_n(&a.header->magic, ARENA_MAGIC, __ATOMIC_RELEASE); /* complete from here on */
     vec_push(&s->arenas, a);
@@ -399,12 +401,24 @@ static int find_map(struct server *s, int file)
     return map ? open_map_fd(map) : -1;
 }
 
+/* Are the calls of this module to be counted? */
+static bool is_wanted(const struct server *s, const char *link)
+{
+    char path[4096];
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (!s->modules || length <= 0)
+        return true;
+    path[length] = '\0';
+    const char *name = strrchr(path, '/');
+    return fnmatch(s->modules, path, 0) == 0 || (name && fnmatch(s->modules, name + 1, 0) == 0);
+}
+
 static int find_plan(struct server *s, int file)
 {
     char path[64];
     struct plan plan;
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    if (plan_for_file(&s->maps.cache, path, &plan, NULL) != CT_OK)
+    if (!is_wanted(s, path) || plan_for_file(&s->maps.cache, path, &plan, NULL) != CT_OK)
         return -1;
     int fd = memfd_create("plan", MFD_CLOEXEC);
     if (fd >= 0 &&

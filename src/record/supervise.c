@@ -255,7 +255,8 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
     uint64_t flags =
         (options->follow ? CHANNEL_FOLLOW : 0u) | (options->verify ? CHANNEL_VERIFY : 0u) |
         (options->trampoline && !options->exact ? CHANNEL_TRAMPOLINE : 0u) |
-        (options->exact ? CHANNEL_EXACT : 0u) | (options->samples ? 0u : CHANNEL_NO_SAMPLES);
+        (options->exact ? CHANNEL_EXACT : 0u) | (options->fold_recursion ? CHANNEL_FOLD : 0u) |
+        (options->samples ? 0u : CHANNEL_NO_SAMPLES);
     struct server server;
     int status = target_find(options->command[0], &path, err);
     if (status == CT_OK)
@@ -267,6 +268,8 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
         if (server.maps.cache.warning.text[0])
             fprintf(stderr, "calltrail: warning: %s\n", server.maps.cache.warning.text);
         server.tick_cost_ns = measure_tick_cost();
+        server.modules = options->modules;
+        server.most_records = options->max_nodes;
         status = run_program(options, &server, path, runtime, exit_status, err);
         bool keep = status != CT_OK && server.arenas.count;
         if (keep)
