@@ -15,7 +15,8 @@
 
 enum { MOST_MODULES = 4096, PAGE = 4096 };
 
-static struct edited_module edited[MOST_MODULES]; /* by first_site; never removed */
+/* By first_site. A module that is loaded again has new numbers: another may lie there now. */
+static struct edited_module edited[MOST_MODULES];
 static _Atomic uint32_t edited_count;
 static uint32_t next_site = 1;
 
@@ -162,16 +163,6 @@ static bool is_in_code(const struct edit_request *r, const struct plan_site *s)
     return false;
 }
 
-/* The same module again, after it was unloaded, keeps its numbers. */
-static struct edited_module *place_for(const struct plan_header *h)
-{
-    for (uint32_t i = 0; i < edited_count; i++)
-        if (!edited[i].base && edited[i].plan->hash == h->hash &&
-            edited[i].plan->site_count == h->site_count)
-            return &edited[i];
-    return edited_count < MOST_MODULES ? &edited[edited_count] : NULL;
-}
-
 static void write_stubs(const struct edit_request *r, const struct edited_module *m)
 {
     uint8_t *at = (uint8_t *)m->common.end;
@@ -196,15 +187,13 @@ bool edit_module(const struct edit_request *r)
         h->file_bytes != r->plan_bytes || !h->site_count ||
         r->plan_bytes < sizeof *h + (uint64_t)h->site_count * sizeof(struct plan_site))
         return false;
-    struct edited_module *place = place_for(h), m;
-    if (!place)
+    if (edited_count == MOST_MODULES)
         return false;
-    bool is_new = place == &edited[edited_count];
-    m = (struct edited_module){.base = r->base,
-                               .first_site = is_new ? next_site : place->first_site,
-                               .module_id = r->module_id,
-                               .plan = h,
-                               .sites = (const void *)(h + 1)};
+    struct edited_module m = {.base = r->base,
+                              .first_site = next_site,
+                              .module_id = r->module_id,
+                              .plan = h,
+                              .sites = (const void *)(h + 1)};
     m.code = (const uint8_t *)(m.sites + h->site_count);
     uint64_t stubs = STUB_POINTER_BYTES + STUB_COMMON_BYTES;
     for (uint32_t i = 0; i < h->site_count; i++)
@@ -222,11 +211,9 @@ bool edit_module(const struct edit_request *r)
     m.layouts = (void *)(m.stubs + stubs);
     *(void (**)(void))m.stubs = exact_slow_entry;
     stub_write_common(m.stubs + STUB_POINTER_BYTES, m.stubs, &m.common);
-    *place = m;
-    if (is_new) {
-        next_site += h->site_count;
-        edited_count++;
-    }
+    edited[edited_count] = m;
+    next_site += h->site_count;
+    edited_count++;
     write_stubs(r, &m);
     raw_syscall3(SYS_mprotect, (long)m.stubs, (long)stubs, PROT_READ | PROT_EXEC);
     protect(r, false);

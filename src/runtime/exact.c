@@ -100,6 +100,9 @@ static void free_thread(struct exact_thread *t)
     raw_syscall3(SYS_munmap, (long)t, THREAD_BYTES, 0);
 }
 
+/* Where a thread found no memory, later ones do not even try: every call would. */
+static const struct arena_header *without_memory;
+
 static struct exact_thread *begin(void)
 {
     struct thread *thread = thread_self();
@@ -107,15 +110,20 @@ static struct exact_thread *begin(void)
         return NULL;
     if (mine && mine->arena == guest->arena)
         return mine;
-    struct exact_thread *t = is_confined() ? NULL : map_private(THREAD_BYTES);
-    if (!t)
+    if (without_memory == guest->arena)
         return NULL;
+    struct exact_thread *t = is_confined() ? NULL : map_private(THREAD_BYTES);
+    if (!t) {
+        without_memory = guest->arena;
+        return NULL;
+    }
     t->frames = (void *)(t + 1);
     t->thread = thread;
     t->arena = guest->arena;
     t->shadow = map_shadow();
     if (!t->shadow || !records_begin(&t->records, thread->record)) {
         free_thread(t);
+        without_memory = guest->arena;
         return NULL;
     }
     /* All of the first page says that nothing is there: see map_shadow. */
@@ -423,6 +431,8 @@ void exact_on_stack(void *stack, void (*work)(const struct slow_frame *),
 void exact_slow(const struct slow_frame *f)
 {
     uint64_t all = UINT64_MAX, before = 0;
+    if (!mine && (!guest->arena || without_memory == guest->arena))
+        return; /* nothing is counted, and that quickly */
     raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, 8);
     if (mine && !mine->busy)
         exact_on_stack(mine->stack + STACK_BYTES, count_or_not, f);
@@ -451,12 +461,13 @@ bool exact_leave_stub(struct walk_registers *r)
     return site != 0;
 }
 
-/* The PLT, and the binder behind it, are on their way to the function that was called. */
+/* The PLT, and the binder behind it, are on their way to the function that was called; of code
+ * without a module nobody knows where functions begin. */
 static bool is_on_its_way(const struct walk_modules *modules, const struct walk_frame *f)
 {
-    if (modules_role(modules, f->module) == ROLE_LINKER)
+    if (modules_role(modules, f->module) == ROLE_LINKER || f->module == UINT32_MAX)
         return true;
-    if (!(f->flags & FRAME_IS_PC) || f->module == UINT32_MAX)
+    if (!(f->flags & FRAME_IS_PC))
         return false;
     const uint8_t *code = skip_endbr64((const uint8_t *)f->pc);
     code += *code == 0xf2;                                          /* bnd */
@@ -468,6 +479,16 @@ static uint64_t function_key(const struct walk_modules *modules, const struct wa
     return key_of_function(modules, f->pc - !(f->flags & FRAME_IS_PC));
 }
 
+/* Code that is not edited may go on to another function by a tail jump. */
+static bool is_edited(const struct walk_modules *modules, uint64_t callee_key)
+{
+    for (uint32_t i = 0; i < modules->count; i++)
+        if (modules_id(modules, i) == KEY_MODULE(callee_key))
+            return modules_role(modules, i) == ROLE_PROGRAM ||
+                   modules_role(modules, i) == ROLE_UNWINDER;
+    return false;
+}
+
 /* Is this the record of the frame's function, or of one that it is about to jump to? */
 static bool is_record_of(const struct walk_modules *modules, const struct arena_record *record,
                          const struct walk_frame *f)
@@ -475,7 +496,8 @@ static bool is_record_of(const struct walk_modules *modules, const struct arena_
     uint64_t key = function_key(modules, f);
     while (record->callee != key && (record->flags & RECORD_TAIL))
         record = arena_at(record->parent);
-    return record->callee == key || is_on_its_way(modules, f);
+    return record->callee == key || is_on_its_way(modules, f) ||
+           !is_edited(modules, record->callee);
 }
 
 /* The context of a record against the frames up to and with `last`. */
@@ -486,6 +508,8 @@ static bool is_same_path(const struct exact_thread *t, const struct walk_modules
     for (uint32_t i = last + 1; i-- > 0;) {
         if (modules_role(modules, frames[i].module) == ROLE_OURS)
             continue;
+        if (KEY_FLAGS(record->callee) & KEY_GAP)
+            return true;    /* the frames further out were too many */
         uint32_t above = i; /* the next frame that is not ours */
         while (above-- > 0 && modules_role(modules, frames[above].module) == ROLE_OURS)
             ;
@@ -503,6 +527,15 @@ static bool is_same_path(const struct exact_thread *t, const struct walk_modules
     return record == t->records.root;
 }
 
+static bool is_unwinder(const struct walk_modules *modules, const struct walk_frame *f)
+{
+    if (f->module == UINT32_MAX || !modules->items[f->module].tables)
+        return false;
+    const struct walk_module *m = &modules->items[f->module];
+    const struct map_range *range = map_find_unmarkable(m->tables, f->pc - m->base);
+    return modules_role(modules, f->module) == ROLE_UNWINDER || (range && range->reads);
+}
+
 /*
  * Does the shadow stack agree with a walked one? Its frames are outermost first. Calls from code
  * that is not edited are not in the shadow stack: inside the last frame that is, there may be only
@@ -517,15 +550,19 @@ bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *f
         return true; /* there is nothing to compare with */
     resolve_unbound(t);
     const struct shadow_entry *top = exact_state.top;
-    while (top->slot < frames[count - 1].slot)
-        top--;
+    if (is_unwinder(modules, &frames[count - 1]) ||
+        (count > 1 && is_unwinder(modules, &frames[count - 2])))
+        return true; /* it may be changing return addresses at this moment */
     for (uint32_t i = count; i-- > 0;) {
         while (top->slot < frames[i].slot)
             top--;
+        if (modules_role(modules, frames[i].module) == ROLE_OURS)
+            continue;
+        if (top->slot == frames[i].slot && top->record == t->records.overflow)
+            return true;
         if (top->slot == frames[i].slot && top->record &&
             is_record_of(modules, top->record, &frames[i]))
-            return top->record == t->records.overflow ||
-                   is_same_path(t, modules, top->record, frames, i);
+            return is_same_path(t, modules, top->record, frames, i);
         if (i && !(frames[i - 1].flags & FRAME_IS_PC) && edited_site_behind(frames[i - 1].pc))
             return false; /* that call was counted, and must be known */
     }
