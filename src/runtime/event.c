@@ -169,10 +169,17 @@ bool event_start(struct thread *t)
 
 void event_stop(struct thread *t)
 {
-    t->first_period_ns = 0; /* a signal that is on its way must not start it anew */
-    if (t->event_page) {
+    /* A signal that comes meanwhile must neither start it anew nor look at what is gone. */
+    t->first_period_ns = 0;
+    t->rate.look = UINT64_MAX;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    void *page = t->event_page;
+    uint64_t bytes = t->event_bytes;
+    if (page) {
         event_count_fired(t);
-        raw_syscall3(SYS_munmap, (long)t->event_page, (long)t->event_bytes, 0);
+        t->event_bytes = 0;
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        raw_syscall3(SYS_munmap, (long)page, (long)bytes, 0);
     }
     if (t->event_fd >= 0)
         raw_syscall3(SYS_close, t->event_fd, 0, 0);
@@ -268,7 +275,9 @@ void event_keep_rate(struct thread *t)
         wanted > t->rate.period_ns ? wanted - t->rate.period_ns : t->rate.period_ns - wanted;
     if (by < t->rate.period_ns / CLOSE_ENOUGH)
         return;
+    uint64_t look = t->rate.look;
     event_stop(t);
+    t->rate.look = look;
     t->rate.period_ns = wanted;
     if (!start_perf(t, wanted))
         guest->arena->threads_not_sampled++;
