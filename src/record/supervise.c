@@ -169,6 +169,17 @@ static void say_what_is_missing(const struct server *server, const char *path)
     if (lost)
         fprintf(stderr, "calltrail: %llu samples are lost: no room in %s\n",
                 (unsigned long long)lost, server->folder.path);
+    for (size_t i = 0; i < server->arenas.count; i++) {
+        const struct arena_header *h = server->arenas.items[i].header;
+        if (!(h->flags & CHANNEL_EXACT) || !(server->arenas.items[i].is_full ||
+                                             (h->most_records && h->records >= h->most_records)))
+            continue;
+        fprintf(stderr,
+                "calltrail: pid %u had more than %llu contexts: what came later is counted in one; "
+                "%s\n",
+                (unsigned)server->arenas.items[i].pid, (unsigned long long)h->records,
+                h->most_records ? "see --max-nodes" : "--fold-recursion or --modules need fewer");
+    }
     if (alive)
         fprintf(stderr, "calltrail: %u process%s on (pid %d%s), recorded up to here\n", alive,
                 alive == 1 ? " goes" : "es go", first, alive == 1 ? "" : ", …");
@@ -258,6 +269,9 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
         (options->exact ? CHANNEL_EXACT : 0u) | (options->fold_recursion ? CHANNEL_FOLD : 0u) |
         (options->samples ? 0u : CHANNEL_NO_SAMPLES);
     struct server server;
+    if (options->exact)
+        fprintf(stderr, "calltrail: --engine exact is experimental: see its limits in "
+                        "calltrail-record(1)\n");
     int status = target_find(options->command[0], &path, err);
     if (status == CT_OK)
         status = check_output(options->output, err);

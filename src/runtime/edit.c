@@ -63,6 +63,21 @@ uint32_t edited_site_behind(uint64_t address)
     return 0;
 }
 
+bool edited_has_gaps(uint64_t base, uint32_t function)
+{
+    for (uint32_t m = edited_count; m-- > 0;) {
+        const struct edited_module *e = &edited[m];
+        if (e->base != base)
+            continue;
+        for (uint32_t i = 0; i < e->plan->site_count; i++)
+            if (e->sites[i].function == function && e->sites[i].kind >= SITE_TAIL &&
+                !e->layouts[i].end)
+                return true;
+        return false;
+    }
+    return true;
+}
+
 const struct edited_module *edited_by_stub(uint64_t address)
 {
     for (uint32_t m = edited_count; m-- > 0;)

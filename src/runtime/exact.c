@@ -479,14 +479,13 @@ static uint64_t function_key(const struct walk_modules *modules, const struct wa
     return key_of_function(modules, f->pc - !(f->flags & FRAME_IS_PC));
 }
 
-/* Code that is not edited may go on to another function by a tail jump. */
-static bool is_edited(const struct walk_modules *modules, uint64_t callee_key)
+/* May a function have gone on to another one by a tail jump that is not counted? */
+static bool may_go_on(const struct walk_modules *modules, uint64_t callee_key)
 {
     for (uint32_t i = 0; i < modules->count; i++)
         if (modules_id(modules, i) == KEY_MODULE(callee_key))
-            return modules_role(modules, i) == ROLE_PROGRAM ||
-                   modules_role(modules, i) == ROLE_UNWINDER;
-    return false;
+            return edited_has_gaps(modules->items[i].base, KEY_OFFSET(callee_key));
+    return true;
 }
 
 /* Is this the record of the frame's function, or of one that it is about to jump to? */
@@ -496,8 +495,7 @@ static bool is_record_of(const struct walk_modules *modules, const struct arena_
     uint64_t key = function_key(modules, f);
     while (record->callee != key && (record->flags & RECORD_TAIL))
         record = arena_at(record->parent);
-    return record->callee == key || is_on_its_way(modules, f) ||
-           !is_edited(modules, record->callee);
+    return record->callee == key || is_on_its_way(modules, f) || may_go_on(modules, record->callee);
 }
 
 /* The context of a record against the frames up to and with `last`. */
@@ -550,9 +548,17 @@ bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *f
         return true; /* there is nothing to compare with */
     resolve_unbound(t);
     const struct shadow_entry *top = exact_state.top;
-    if (is_unwinder(modules, &frames[count - 1]) ||
-        (count > 1 && is_unwinder(modules, &frames[count - 2])))
-        return true; /* it may be changing return addresses at this moment */
+    uint64_t outermost = 0;
+    for (uint32_t i = 0; i < count && !outermost; i++)
+        outermost = frames[i].slot;
+    while (top->slot < frames[count - 1].slot)
+        top--;
+    if (top->slot > outermost)
+        return true; /* of another stack, and nothing has been called on this one since */
+    enum { NEAR = 4 };
+    for (uint32_t i = count; i-- > 0 && count - i <= NEAR;)
+        if (is_unwinder(modules, &frames[i]))
+            return true; /* it may be changing return addresses at this moment */
     for (uint32_t i = count; i-- > 0;) {
         while (top->slot < frames[i].slot)
             top--;

@@ -130,6 +130,9 @@ const struct edited_module *edited_by_site(uint32_t site);
 /* The site whose return address this is, if its calls are counted; 0: none. */
 uint32_t edited_site_behind(uint64_t address);
 
+/* Is a function's module not edited, or one of its tail jumps? */
+bool edited_has_gaps(uint64_t base, uint32_t function);
+
 /* The site whose stub holds an address; 0: none. */
 uint32_t edited_site_of_stub(uint64_t address);
 

@@ -154,14 +154,22 @@ OUT static int aligned(int n)
 OUT static int choose(int x)
 {
     switch (x % 9) {
-    case 0: return leaf(1);
-    case 1: return tail(2);
-    case 2: return twice(3);
-    case 3: return maybe_tail(4);
-    case 4: return leaf(leaf(5));
-    case 5: return tail(tail(6));
-    case 6: return 7;
-    case 7: return fibonacci(3);
+    case 0:
+        return leaf(1);
+    case 1:
+        return tail(2);
+    case 2:
+        return twice(3);
+    case 3:
+        return maybe_tail(4);
+    case 4:
+        return leaf(leaf(5));
+    case 5:
+        return tail(tail(6));
+    case 6:
+        return 7;
+    case 7:
+        return fibonacci(3);
     }
     if (__builtin_expect(x > 1000000, 0)) {
         fprintf(stderr, "%d\n", leaf(x));

@@ -19,23 +19,48 @@ OUT static int leaf(int x)
 }
 
 struct Shape {
-    virtual ~Shape() { leaf(1); }
+    virtual ~Shape()
+    {
+        leaf(1);
+    }
     virtual int area(int scale) const = 0;
-    virtual int name() const { return leaf(7); }
+    virtual int name() const
+    {
+        return leaf(7);
+    }
 };
 struct Square : Shape {
     int side;
-    explicit Square(int s) : side(s) {}
-    int area(int scale) const override { return leaf(side * side * scale); }
+    explicit Square(int s) : side(s)
+    {
+    }
+    int area(int scale) const override
+    {
+        return leaf(side * side * scale);
+    }
 };
 struct Other {
-    virtual ~Other() {}
-    virtual int other() { return leaf(2); }
+    virtual ~Other()
+    {
+    }
+    virtual int other()
+    {
+        return leaf(2);
+    }
 };
 struct Circle : Other, Shape {
-    int area(int scale) const override { return leaf(3) + leaf(scale); }
-    int name() const override { return Shape::name() + 1; }
-    int other() override { return leaf(9); }
+    int area(int scale) const override
+    {
+        return leaf(3) + leaf(scale);
+    }
+    int name() const override
+    {
+        return Shape::name() + 1;
+    }
+    int other() override
+    {
+        return leaf(9);
+    }
 };
 
 OUT static int sum_of(const std::vector<std::unique_ptr<Shape>> &shapes)
@@ -48,7 +73,10 @@ OUT static int sum_of(const std::vector<std::unique_ptr<Shape>> &shapes)
 
 struct Guard {
     int n;
-    OUT ~Guard() { leaf(n); }
+    OUT ~Guard()
+    {
+        leaf(n);
+    }
 };
 
 OUT static int thrower(int n)
@@ -88,8 +116,14 @@ template <class T> OUT static T largest(std::vector<T> v)
 }
 
 static struct Early {
-    Early() { leaf(100); }
-    ~Early() { leaf(200); }
+    Early()
+    {
+        leaf(100);
+    }
+    ~Early()
+    {
+        leaf(200);
+    }
 } early;
 
 int main()
