@@ -5,13 +5,12 @@
 #include "elf/elf_file.h"
 #include "elf/symbols.h"
 #include "map/cfi.h"
-#include "map/corrections.h"
+#include "map/code_pass.h"
 #include "map/decode.h"
 #include "map/entries.h"
 #include "map/fragments.h"
 #include "map/functions.h"
 #include "map/map.h"
-#include "map/unmarkable.h"
 #include "map/unwind.h"
 
 #include <errno.h>
@@ -177,6 +176,23 @@ static void make_index(struct build *b)
     }
 }
 
+static void flag_in_index(struct build *b, uint32_t start, uint32_t end, uint32_t flag)
+{
+    for (uint64_t i = start >> MAP_BUCKET_SHIFT;
+         i + 1 < b->index.count && i << MAP_BUCKET_SHIFT < end; i++)
+        b->index.items[i] |= flag;
+}
+
+static void finish_index(struct build *b)
+{
+    for (size_t i = 0; i < b->corrections.items.count; i++)
+        flag_in_index(b, b->corrections.items.items[i].start, b->corrections.items.items[i].end,
+                      INDEX_CORRECTED);
+    for (size_t i = 0; i < b->unmarkable.items.count; i++)
+        flag_in_index(b, b->unmarkable.items.items[i].start, b->unmarkable.items.items[i].end,
+                      INDEX_UNMARKABLE);
+}
+
 struct piece {
     const void *bytes;
     size_t count, size;
@@ -264,10 +280,8 @@ int map_build_elf(struct elf_file *file, FILE *out, struct ct_error *err)
                                     .row_count = (uint32_t)b.table.rows.count,
                                     .special_count = (uint32_t)b.table.specials.count};
         fragments_join(&b.file, &tables, &b.functions);
-        corrections_find(&b.file, &b.cfi, &tables, &b.table, &b.corrections);
-        tables.specials = b.table.specials.items; /* corrections may have added some */
-        tables.special_count = (uint32_t)b.table.specials.count;
-        unmarkable_find(&b.file, &b.cfi, &b.functions, &tables, &b.unmarkable);
+        code_pass(&b.file, &b.cfi, &b.functions, &tables, &b.table, &b.corrections, &b.unmarkable);
+        finish_index(&b);
         status = write_all(&b, out, err);
         functions_free(&b.functions);
         elf_free_symbols(&b.symbols);

@@ -22,11 +22,19 @@ struct step {
         saved[AT_COUNT]; /* registers pushed without a word: at CFA - this; 0: as the CFI says */
 };
 
-struct checker {
-    struct map_tables tables;
-    struct unwind_table *table;
-    struct corrections *out;
-    ZydisDecoder decoder;
+/* A correction before its rule has a number. */
+struct found {
+    uint32_t start;
+    uint32_t end;
+    struct map_special rule;
+};
+
+struct corrections_finder {
+    const struct map_tables *tables;
+    const ZydisDecoder *decoder;
+    VEC(struct found) found;
+    uint32_t fde_end;
+    bool moved;                    /* the instruction before did something to rsp */
     int32_t truth;                 /* CFA - rsp by the instructions, or NOT_COUNTED */
     int32_t said;                  /* by the CFI, at the instruction before */
     int32_t saved[AT_COUNT];       /* as in a step */
@@ -35,10 +43,10 @@ struct checker {
     bool rbp_is_back; /* behind the end of a realigned frame, whose CFI goes on using its rbp */
 };
 
-static struct map_special rule_at(const struct checker *c, uint32_t pc)
+static struct map_special rule_at(const struct corrections_finder *c, uint32_t pc)
 {
-    int64_t row = map_find_row(&c->tables, pc);
-    return map_spell_rule(&c->tables, row < 0 ? UINT32_MAX : (uint32_t)row);
+    int64_t row = map_find_row(c->tables, pc);
+    return map_spell_rule(c->tables, row < 0 ? UINT32_MAX : (uint32_t)row);
 }
 
 /* CFA - rsp as the CFI has it; NOT_COUNTED where it counts from another register. */
@@ -47,20 +55,17 @@ static int32_t said_at(const struct map_special *s)
     return s->cfa_kind == CFA_REG && s->reg == X86_RSP ? s->offset : NOT_COUNTED;
 }
 
-static void add(struct checker *c, uint32_t start, uint32_t end, const struct map_special *rule)
+static void add(struct corrections_finder *c, uint32_t start, uint32_t end,
+                const struct map_special *rule)
 {
-    struct map_special special = *rule;
-    special.flags |= SPECIAL_GUESSED;
     if (start >= end)
         return;
-    uint32_t number = unwind_special(c->table, &special).rule;
-    c->tables.specials = c->table->specials.items; /* they may have moved */
-    c->tables.special_count = (uint32_t)c->table->specials.count;
-    vec_push(&c->out->items, (struct map_correction){.start = start, .end = end, .rule = number});
+    vec_push(&c->found, (struct found){.start = start, .end = end, .rule = *rule});
+    c->found.items[c->found.count - 1].rule.flags |= SPECIAL_GUESSED;
 }
 
 /* The disagreement is settled: the code was right, up to `end`. */
-static void accept(struct checker *c, uint32_t end)
+static void accept(struct corrections_finder *c, uint32_t end)
 {
     for (unsigned i = 0; i < c->step_count; i++) {
         struct map_special s = rule_at(c, c->steps[i].pc);
@@ -85,7 +90,8 @@ static bool uses_rbp(const struct map_special *s)
 }
 
 /* Behind leave or pop %rbp, what was saved relative to rbp is in its register again. */
-static void correct_places(struct checker *c, uint32_t pc, uint32_t end, struct map_special s)
+static void correct_places(struct corrections_finder *c, uint32_t pc, uint32_t end,
+                           struct map_special s)
 {
     for (unsigned i = 0; i < AT_COUNT; i++)
         if (s.place[i].kind == PLACE_MEMORY && s.place[i].reg == X86_RBP)
@@ -94,18 +100,23 @@ static void correct_places(struct checker *c, uint32_t pc, uint32_t end, struct 
 }
 
 /* How an instruction moves rsp: CFA - rsp grows by this; NOT_COUNTED if that cannot be told. */
-static int32_t movement(struct checker *c, const ZydisDecoderContext *context,
-                        const ZydisDecodedInstruction *i)
+static int32_t movement(struct corrections_finder *c, const struct instruction *instruction)
 {
-    bool names_rsp = i->mnemonic == ZYDIS_MNEMONIC_PUSH || i->mnemonic == ZYDIS_MNEMONIC_POP ||
-                     i->mnemonic == ZYDIS_MNEMONIC_LEAVE || i->mnemonic == ZYDIS_MNEMONIC_ENTER ||
-                     i->mnemonic == ZYDIS_MNEMONIC_PUSHFQ || i->mnemonic == ZYDIS_MNEMONIC_POPFQ ||
+    const ZydisDecodedInstruction *i = &instruction->whole;
+    if (instruction->is_plain)
+        return 0;
+    if (i->mnemonic == ZYDIS_MNEMONIC_PUSH || i->mnemonic == ZYDIS_MNEMONIC_PUSHFQ)
+        return i->operand_width == 64 ? 8 : NOT_COUNTED;
+    if (i->mnemonic == ZYDIS_MNEMONIC_LEAVE || i->mnemonic == ZYDIS_MNEMONIC_ENTER)
+        return NOT_COUNTED;
+    bool names_rsp = i->mnemonic == ZYDIS_MNEMONIC_POP || i->mnemonic == ZYDIS_MNEMONIC_POPFQ ||
                      ((i->attributes & ZYDIS_ATTRIB_HAS_MODRM) &&
                       ((i->raw.modrm.mod == 3 && i->raw.modrm.rm == 4) || i->raw.modrm.reg == 4));
     if (!names_rsp)
         return 0;
     ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
-    if (!ZYAN_SUCCESS(ZydisDecoderDecodeOperands(&c->decoder, context, i, o, i->operand_count)))
+    if (!ZYAN_SUCCESS(
+            ZydisDecoderDecodeOperands(c->decoder, &instruction->context, i, o, i->operand_count)))
         return NOT_COUNTED;
     bool writes = false;
     for (unsigned k = 0; k < i->operand_count_visible; k++)
@@ -114,15 +125,9 @@ static int32_t movement(struct checker *c, const ZydisDecoderContext *context,
                   ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, o[k].reg.value) ==
                       ZYDIS_REGISTER_RSP;
     switch (i->mnemonic) {
-    case ZYDIS_MNEMONIC_PUSH:
-    case ZYDIS_MNEMONIC_PUSHFQ:
-        return i->operand_width == 64 ? 8 : NOT_COUNTED;
     case ZYDIS_MNEMONIC_POP:
     case ZYDIS_MNEMONIC_POPFQ:
         return i->operand_width == 64 && !writes ? -8 : NOT_COUNTED;
-    case ZYDIS_MNEMONIC_LEAVE:
-    case ZYDIS_MNEMONIC_ENTER:
-        return NOT_COUNTED;
     case ZYDIS_MNEMONIC_SUB:
     case ZYDIS_MNEMONIC_ADD:
         if (!writes)
@@ -143,7 +148,7 @@ static int32_t movement(struct checker *c, const ZydisDecoderContext *context,
 }
 
 /* The CFI is right, or nobody can tell. */
-static void believe(struct checker *c, int32_t said)
+static void believe(struct corrections_finder *c, int32_t said)
 {
     c->step_count = 0;
     c->truth = said;
@@ -151,7 +156,7 @@ static void believe(struct checker *c, int32_t said)
 }
 
 /* push and pop of a register that belongs to the caller. */
-static void track_saved(struct checker *c, const uint8_t *bytes)
+static void track_saved(struct corrections_finder *c, const uint8_t *bytes)
 {
     static const int8_t at[2][8] = {{-1, -1, -1, AT_RBX, -1, AT_RBP, -1, -1},
                                     {-1, -1, -1, -1, AT_R12, AT_R13, AT_R14, AT_R15}};
@@ -163,7 +168,7 @@ static void track_saved(struct checker *c, const uint8_t *bytes)
         c->saved[which] = 0;
 }
 
-static void disagree(struct checker *c, uint32_t pc)
+static void disagree(struct corrections_finder *c, uint32_t pc)
 {
     if (c->step_count == MOST_STEPS) {
         believe(c, NOT_COUNTED);
@@ -178,7 +183,7 @@ static void disagree(struct checker *c, uint32_t pc)
  * Compares both at the instruction at `pc`. `moved` is what the one before did to rsp, `changed`
  * whether the CFI has changed its mind since then.
  */
-static void compare(struct checker *c, uint32_t pc, int32_t said, bool moved)
+static void compare(struct corrections_finder *c, uint32_t pc, int32_t said, bool moved)
 {
     bool changed = said != c->said;
     if (c->truth == NOT_COUNTED || said == NOT_COUNTED) {
@@ -219,7 +224,8 @@ static bool is_context_start(const uint8_t *bytes, uint64_t size)
  * nothing had happened. (In setcontext the same code has such a rule.) `bytes` begin with the load
  * of rsp at `pc`. Only loads from the context may come between, and the push must be of one.
  */
-static void correct_switch(struct checker *c, const uint8_t *bytes, uint32_t pc, uint32_t fde_end)
+static void correct_switch(struct corrections_finder *c, const uint8_t *bytes, uint32_t pc,
+                           uint32_t fde_end)
 {
     static const uint8_t at_reg[AT_COUNT] = {X86_RIP, X86_RSP, X86_RBX, X86_RBP,
                                              X86_R12, X86_R13, X86_R14, X86_R15};
@@ -230,7 +236,7 @@ static void correct_switch(struct checker *c, const uint8_t *bytes, uint32_t pc,
     uint8_t base = X86_NONE;
     for (;;) {
         if (!ZYAN_SUCCESS(
-                ZydisDecoderDecodeFull(&c->decoder, bytes + (end - pc), fde_end - end, &i, o)))
+                ZydisDecoderDecodeFull(c->decoder, bytes + (end - pc), fde_end - end, &i, o)))
             return;
         end += i.length;
         if (start && i.mnemonic == ZYDIS_MNEMONIC_PUSH)
@@ -261,66 +267,51 @@ static void correct_switch(struct checker *c, const uint8_t *bytes, uint32_t pc,
     for (unsigned at = 0; at < AT_COUNT; at++) {
         s.place[at] = (struct map_place){.kind = PLACE_SAME, .reg = X86_NONE};
         if (seen >> at_reg[at] & 1)
-            s.place[at] = (struct map_place){
-                .kind = PLACE_CFA, .reg = X86_NONE, .offset = from[at_reg[at]]};
+            s.place[at] =
+                (struct map_place){.kind = PLACE_CFA, .reg = X86_NONE, .offset = from[at_reg[at]]};
     }
     add(c, start, end, &s);
 }
 
-static void check_fde(struct checker *c, const struct elf_file *file, const struct fde *fde)
+bool corrections_fde(struct corrections_finder *c, const struct fde *fde, const uint8_t *bytes)
 {
-    const struct code_range *code = elf_code_at(file, file->base + fde->start);
-    if (!code || fde->end - fde->start > code->end - (file->base + fde->start))
-        return;
-    const uint8_t *bytes = code->bytes + (file->base + fde->start - code->start);
     if (is_context_start(bytes, fde->end - fde->start)) {
-        vec_push(&c->out->items, (struct map_correction){.start = fde->start ? fde->start - 1 : 0,
-                                                         .end = fde->end,
-                                                         .rule = unwind_fixed(SPECIAL_END).rule});
-        return;
+        struct found end = {
+            .start = fde->start ? fde->start - 1 : 0, .end = fde->end, .rule.cfa_kind = CFA_END};
+        vec_push(&c->found, end);
+        return false;
     }
     believe(c, NOT_COUNTED);
     c->said = NOT_COUNTED;
     c->rbp_is_back = false;
-    bool moved = false;
-    uint32_t row_end = 0;
-    struct map_special rule = {0};
-    for (uint32_t pc = fde->start; pc < fde->end;) {
-        ZydisDecoderContext context;
-        ZydisDecodedInstruction i;
-        if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
-                &c->decoder, &context, bytes + (pc - fde->start), fde->end - pc, &i)))
-            return;
-        if (pc >= row_end) { /* rows are long: look each up once */
-            int64_t row = map_find_row(&c->tables, pc);
-            rule = rule_at(c, pc);
-            row_end = row >= 0 && (uint32_t)row + 1 < c->tables.row_count
-                          ? c->tables.rows[row + 1].pc
-                          : fde->end;
-        }
-        uint32_t next = pc + i.length;
-        compare(c, pc, said_at(&rule), moved);
-        if (c->rbp_is_back && uses_rbp(&rule))
-            correct_places(c, pc, next, rule);
-        if (i.mnemonic == ZYDIS_MNEMONIC_RET) {
-            if (c->truth == 8)
-                accept(c, next);
-            believe(c, NOT_COUNTED);
-            c->rbp_is_back = false;
-        }
-        int32_t by = movement(c, &context, &i);
-        if (by == NOT_COUNTED && i.mnemonic == ZYDIS_MNEMONIC_MOV && said_at(&rule) != NOT_COUNTED)
-            correct_switch(c, bytes + (pc - fde->start), pc, fde->end);
-        moved = by != 0;
-        if (c->truth != NOT_COUNTED)
-            c->truth = by == NOT_COUNTED ? NOT_COUNTED : c->truth + by;
-        if (i.mnemonic == ZYDIS_MNEMONIC_PUSH || i.mnemonic == ZYDIS_MNEMONIC_POP)
-            track_saved(c, bytes + (pc - fde->start));
-        if (i.mnemonic == ZYDIS_MNEMONIC_LEAVE ||
-            (i.mnemonic == ZYDIS_MNEMONIC_POP && bytes[pc - fde->start] == 0x5d))
-            c->rbp_is_back = uses_rbp(&rule);
-        pc = next;
+    c->moved = false;
+    c->fde_end = fde->end;
+    return true;
+}
+
+void corrections_take(struct corrections_finder *c, const struct instruction *i,
+                      const struct map_special *rule)
+{
+    ZydisMnemonic mnemonic = i->is_plain ? ZYDIS_MNEMONIC_INVALID : i->whole.mnemonic;
+    compare(c, i->pc, said_at(rule), c->moved);
+    if (c->rbp_is_back && uses_rbp(rule))
+        correct_places(c, i->pc, i->next, *rule);
+    if (mnemonic == ZYDIS_MNEMONIC_RET) {
+        if (c->truth == 8)
+            accept(c, i->next);
+        believe(c, NOT_COUNTED);
+        c->rbp_is_back = false;
     }
+    int32_t by = movement(c, i);
+    if (by == NOT_COUNTED && mnemonic == ZYDIS_MNEMONIC_MOV && said_at(rule) != NOT_COUNTED)
+        correct_switch(c, i->bytes, i->pc, c->fde_end);
+    c->moved = by != 0;
+    if (c->truth != NOT_COUNTED)
+        c->truth = by == NOT_COUNTED ? NOT_COUNTED : c->truth + by;
+    if (mnemonic == ZYDIS_MNEMONIC_PUSH || mnemonic == ZYDIS_MNEMONIC_POP)
+        track_saved(c, i->bytes);
+    if (mnemonic == ZYDIS_MNEMONIC_LEAVE || (mnemonic == ZYDIS_MNEMONIC_POP && i->bytes[0] == 0x5d))
+        c->rbp_is_back = uses_rbp(rule);
 }
 
 static int by_start(const void *a, const void *b)
@@ -329,15 +320,32 @@ static int by_start(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-void corrections_find(const struct elf_file *file, const struct cfi *cfi,
-                      const struct map_tables *tables, struct unwind_table *table,
-                      struct corrections *out)
+struct corrections_finder *corrections_begin(const struct map_tables *tables,
+                                             const ZydisDecoder *decoder)
 {
-    struct checker c = {.tables = *tables, .table = table, .out = out};
-    ZydisDecoderInit(&c.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-    for (size_t i = 0; i < cfi->fdes.count; i++)
-        if (!i || cfi->fdes.items[i].start >= cfi->fdes.items[i - 1].end)
-            check_fde(&c, file, &cfi->fdes.items[i]);
-    if (out->items.count)
-        qsort(out->items.items, out->items.count, sizeof *out->items.items, by_start);
+    struct corrections_finder *c = must_calloc(1, sizeof *c);
+    c->tables = tables;
+    c->decoder = decoder;
+    return c;
+}
+
+void corrections_end(struct corrections_finder *c, struct unwind_table *table,
+                     struct corrections *out)
+{
+    for (size_t i = 0; i < c->found.count; i++) {
+        const struct found *f = &c->found.items[i];
+        struct unwind_rule rule = f->rule.cfa_kind == CFA_END ? unwind_fixed(SPECIAL_END)
+                                                              : unwind_special(table, &f->rule);
+        vec_push(&out->items,
+                 (struct map_correction){.start = f->start, .end = f->end, .rule = rule.rule});
+    }
+    vec_free(&c->found);
+    free(c);
+}
+
+void corrections_sort(struct corrections *corrections)
+{
+    if (corrections->items.count)
+        qsort(corrections->items.items, corrections->items.count, sizeof *corrections->items.items,
+              by_start);
 }

@@ -10,15 +10,31 @@
 #define MAP_CORRECTIONS_H
 
 #include "map/cfi.h"
+#include "map/instruction.h"
 #include "map/unwind.h"
 
 struct corrections {
     VEC(struct map_correction) items; /* sorted, not overlapping */
 };
 
-/* Looks at every FDE; `tables` are the finished rows of the table. */
-void corrections_find(const struct elf_file *file, const struct cfi *cfi,
-                      const struct map_tables *tables, struct unwind_table *table,
-                      struct corrections *out);
+/* Looks at FDEs one after the other, apart from other finders; `tables` are the finished rows. */
+struct corrections_finder;
+struct corrections_finder *corrections_begin(const struct map_tables *tables,
+                                             const ZydisDecoder *decoder);
+
+/* An FDE begins, with these bytes. Returns whether its instructions are wanted. */
+bool corrections_fde(struct corrections_finder *finder, const struct fde *fde,
+                     const uint8_t *bytes);
+
+/* Its next instruction, and what the row there says. */
+void corrections_take(struct corrections_finder *finder, const struct instruction *i,
+                      const struct map_special *rule);
+
+/* Adds what the finder has found, and frees it. Finders end in the order of their code. */
+void corrections_end(struct corrections_finder *finder, struct unwind_table *table,
+                     struct corrections *out);
+
+/* When all finders have ended. */
+void corrections_sort(struct corrections *corrections);
 
 #endif

@@ -29,7 +29,7 @@
 #include <stdint.h>
 
 #define MAP_MAGIC   UINT64_C(0x0a70616d6c6c6163) /* "callmap\n" */
-#define MAP_VERSION 4
+#define MAP_VERSION 5
 
 enum { MAP_BUCKET_SHIFT = 6 };
 
@@ -167,10 +167,11 @@ struct map_section {
 };
 
 enum map_section_id {
-    MAP_INDEX,    /* uint32_t: for each 64 bytes of code, the first row at or after it; one more */
-    MAP_ROWS,     /* struct map_row, sorted by pc */
-    MAP_SAVES,    /* uint16_t: one for each row */
-    MAP_SPECIALS, /* struct map_special */
+    MAP_INDEX,       /* uint32_t: for each 64 bytes of code, the first row at or after it, and flags
+                        (INDEX_CORRECTED and so on); one more */
+    MAP_ROWS,        /* struct map_row, sorted by pc */
+    MAP_SAVES,       /* uint16_t: one for each row */
+    MAP_SPECIALS,    /* struct map_special */
     MAP_CORRECTIONS, /* struct map_correction, sorted by start */
     MAP_UNMARKABLE,  /* struct map_range, sorted: functions that use their return address */
     MAP_FUNCTIONS,   /* struct map_function, sorted by start */
@@ -234,11 +235,22 @@ struct map_tables {
 
 enum { NO_ROW = -1 };
 
+/* Nearly all code has neither, and the entry is read for the row anyway: no need to search. */
+#define INDEX_CORRECTED  UINT32_C(0x80000000) /* one of the corrections is about these 64 bytes */
+#define INDEX_UNMARKABLE UINT32_C(0x40000000) /* a function here uses its return address */
+#define INDEX_ROW        UINT32_C(0x3fffffff)
+
+static inline int map_has(const struct map_tables *t, uint64_t offset, uint32_t flag)
+{
+    uint64_t bucket = offset >> MAP_BUCKET_SHIFT;
+    return bucket < t->bucket_count && (t->index[bucket] & flag);
+}
+
 /* The correction that holds at `offset`, or NULL. */
 static inline const struct map_correction *map_find_correction(const struct map_tables *t,
                                                                uint64_t offset)
 {
-    uint32_t low = 0, high = t->correction_count;
+    uint32_t low = 0, high = map_has(t, offset, INDEX_CORRECTED) ? t->correction_count : 0;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (t->corrections[middle].start <= offset)
@@ -253,7 +265,7 @@ static inline const struct map_correction *map_find_correction(const struct map_
 static inline const struct map_range *map_find_unmarkable(const struct map_tables *t,
                                                           uint64_t offset)
 {
-    uint32_t low = 0, high = t->unmarkable_count;
+    uint32_t low = 0, high = map_has(t, offset, INDEX_UNMARKABLE) ? t->unmarkable_count : 0;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (t->unmarkable[middle].start <= offset)
@@ -270,8 +282,8 @@ static inline int64_t map_find_row(const struct map_tables *t, uint64_t offset)
     uint64_t bucket = offset >> MAP_BUCKET_SHIFT;
     if (__builtin_expect(bucket >= t->bucket_count, 0))
         return NO_ROW;
-    uint32_t row = t->index[bucket];
-    uint32_t end = t->index[bucket + 1];
+    uint32_t row = t->index[bucket] & INDEX_ROW;
+    uint32_t end = t->index[bucket + 1] & INDEX_ROW;
     if (__builtin_expect(end > t->row_count, 0))
         return NO_ROW;
     while (row < end && t->rows[row].pc <= offset)

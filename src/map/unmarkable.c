@@ -1,25 +1,27 @@
 #include "map/unmarkable.h"
 
-#include "map/map.h"
-
-#include <Zydis/Zydis.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum found { NOT_FOUND, JUMPS_AWAY, READS };
-enum { MOST_ROUNDS = 16, ESCAPES = 4 /* modrm.rm or sib.base: rsp, or a SIB byte */, RBP = 5 };
+enum { MOST_ROUNDS = 16 };
 
 struct jump {
     uint32_t from; /* index of the FDE */
     uint32_t to;   /* offset of the target */
 };
 
-struct finder {
+struct finding {
+    uint32_t fde; /* its index */
+    enum found found;
+};
+
+struct unmarkable_finder {
     const struct elf_file *file;
-    const struct cfi *cfi;
-    const struct map_tables *tables;
-    ZydisDecoder decoder;
-    uint8_t *found;         /* for each FDE */
+    const struct fde *fde; /* the one at hand */
+    uint32_t index;
+    bool in_plt;
+    VEC(struct finding) findings;
     VEC(struct jump) jumps; /* direct ones out of an FDE */
 };
 
@@ -28,85 +30,69 @@ static bool is_plt(const struct code_range *code)
     return code && strncmp(code->section, ".plt", 4) == 0;
 }
 
-/* The register that a memory operand of the instruction is counted from, with nothing added. */
-static uint8_t base_of(const ZydisDecodedInstruction *i)
-{
-    if (!(i->attributes & ZYDIS_ATTRIB_HAS_MODRM) || i->raw.modrm.mod == 3 || i->raw.rex.B)
-        return X86_NONE;
-    unsigned base = i->raw.modrm.rm;
-    if (base == ESCAPES) {
-        if (i->raw.sib.index != 4 || i->raw.rex.X) /* 4: no index */
-            return X86_NONE;
-        base = i->raw.sib.base;
-    }
-    if (base == ESCAPES)
-        return X86_RSP;
-    return base == RBP && i->raw.modrm.mod != 0 ? X86_RBP : X86_NONE;
-}
-
 /* Is the slot of the return address, just below the CFA, an operand? */
-static bool touches_slot(const ZydisDecodedInstruction *i, const struct map_special *rule)
+static bool touches_slot(const struct instruction *i, const struct map_special *rule)
 {
-    if (rule->cfa_kind != CFA_REG || i->mnemonic == ZYDIS_MNEMONIC_NOP)
+    if (rule->cfa_kind != CFA_REG)
         return false;
-    if (i->mnemonic == ZYDIS_MNEMONIC_POP && rule->reg == X86_RSP && rule->offset == 8)
+    if (!i->is_plain && i->whole.mnemonic == ZYDIS_MNEMONIC_POP && rule->reg == X86_RSP &&
+        rule->offset == 8)
         return true;
-    if (base_of(i) != rule->reg)
+    if (i->base != rule->reg)
         return false;
-    int64_t from_cfa = i->raw.disp.value - rule->offset;
+    int64_t from_cfa = (int64_t)i->displacement - rule->offset;
     return from_cfa >= -8 && from_cfa < 0;
 }
 
 /* Does this jump lead out of the module, as a PLT entry does: jmp *name@GOT(%rip)? */
-static bool leaves_module(const ZydisDecodedInstruction *i)
+static bool leaves_module(const struct instruction *i)
 {
-    return i->mnemonic == ZYDIS_MNEMONIC_JMP && (i->attributes & ZYDIS_ATTRIB_HAS_MODRM) &&
-           i->raw.modrm.mod == 0 && i->raw.modrm.rm == RBP;
+    return !i->is_plain && i->whole.mnemonic == ZYDIS_MNEMONIC_JMP &&
+           (i->whole.attributes & ZYDIS_ATTRIB_HAS_MODRM) && i->whole.raw.modrm.mod == 0 &&
+           i->whole.raw.modrm.rm == 5;
 }
 
-static bool is_direct_jump(const ZydisDecodedInstruction *i)
+struct unmarkable_finder *unmarkable_begin(const struct elf_file *file)
 {
-    return i->meta.branch_type != ZYDIS_BRANCH_TYPE_NONE && i->mnemonic != ZYDIS_MNEMONIC_CALL &&
-           i->raw.imm[0].is_relative;
+    struct unmarkable_finder *f = must_calloc(1, sizeof *f);
+    f->file = file;
+    return f;
 }
 
-static void look_at_fde(struct finder *f, size_t index)
+void unmarkable_fde(struct unmarkable_finder *f, size_t index, const struct fde *fde,
+                    const struct code_range *code)
 {
-    const struct fde *fde = &f->cfi->fdes.items[index];
-    uint64_t base = f->file->base;
-    const struct code_range *code = elf_code_at(f->file, base + fde->start);
-    if (!code || fde->end - fde->start > code->end - (base + fde->start))
-        return;
-    const uint8_t *bytes = code->bytes + (base + fde->start - code->start);
-    uint32_t row_end = 0;
-    struct map_special rule = {0};
-    for (uint32_t pc = fde->start; pc < fde->end;) {
-        ZydisDecodedInstruction i;
-        if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
-                &f->decoder, NULL, bytes + (pc - fde->start), fde->end - pc, &i)))
-            return;
-        if (pc >= row_end) { /* rows are long: look each up once */
-            int64_t row = map_find_row(f->tables, pc);
-            rule = map_spell_rule(f->tables, row < 0 ? UINT32_MAX : (uint32_t)row);
-            row_end = row >= 0 && (uint32_t)row + 1 < f->tables->row_count
-                          ? f->tables->rows[row + 1].pc
-                          : fde->end;
-        }
-        pc += i.length;
-        if (touches_slot(&i, &rule)) {
-            f->found[index] = READS;
-            return;
-        }
-        if (leaves_module(&i))
-            f->found[index] = JUMPS_AWAY;
-        if (is_direct_jump(&i)) {
-            uint32_t to = pc + (uint32_t)i.raw.imm[0].value.s;
-            if (is_plt(elf_code_at(f->file, base + to)))
-                f->found[index] = JUMPS_AWAY;
-            else if (to < fde->start || to >= fde->end)
-                vec_push(&f->jumps, (struct jump){.from = (uint32_t)index, .to = to});
-        }
+    f->fde = fde;
+    f->index = (uint32_t)index;
+    f->in_plt = is_plt(code);
+}
+
+static void find(struct unmarkable_finder *f, enum found found)
+{
+    size_t n = f->findings.count;
+    if (n && f->findings.items[n - 1].fde == f->index)
+        f->findings.items[n - 1].found = found;
+    else
+        vec_push(&f->findings, (struct finding){.fde = f->index, .found = found});
+}
+
+bool unmarkable_take(struct unmarkable_finder *f, const struct instruction *i,
+                     const struct map_special *rule)
+{
+    if (touches_slot(i, rule)) {
+        find(f, READS);
+        return false;
     }
+    if (leaves_module(i))
+        find(f, JUMPS_AWAY);
+    if (i->is_jump) {
+        bool inside = i->target >= f->fde->start && i->target < f->fde->end;
+        if (inside ? f->in_plt : is_plt(elf_code_at(f->file, f->file->base + i->target)))
+            find(f, JUMPS_AWAY);
+        else if (!inside)
+            vec_push(&f->jumps, (struct jump){.from = f->index, .to = i->target});
+    }
+    return true;
 }
 
 /* The FDE that holds an offset; count when there is none. */
@@ -123,18 +109,21 @@ static size_t fde_at(const struct cfi *cfi, uint32_t offset)
     return low && offset < cfi->fdes.items[low - 1].end ? low - 1 : cfi->fdes.count;
 }
 
-/* Whoever ends in a jump to one of them. */
-static void follow_jumps(struct finder *f)
+/* Whoever ends in a jump to one of them. `found` is for each FDE. */
+static void follow_jumps(struct unmarkable_finder *const *finders, size_t count,
+                         const struct cfi *cfi, uint8_t *found)
 {
     bool changed = true;
     for (unsigned round = 0; changed && round < MOST_ROUNDS; round++) {
         changed = false;
-        for (size_t i = 0; i < f->jumps.count; i++) {
-            const struct jump *j = &f->jumps.items[i];
-            size_t to = f->found[j->from] ? f->cfi->fdes.count : fde_at(f->cfi, j->to);
-            if (to < f->cfi->fdes.count && f->found[to]) {
-                f->found[j->from] = JUMPS_AWAY;
-                changed = true;
+        for (size_t k = 0; k < count; k++) {
+            for (size_t i = 0; i < finders[k]->jumps.count; i++) {
+                const struct jump *j = &finders[k]->jumps.items[i];
+                size_t to = found[j->from] ? cfi->fdes.count : fde_at(cfi, j->to);
+                if (to < cfi->fdes.count && found[to]) {
+                    found[j->from] = JUMPS_AWAY;
+                    changed = true;
+                }
             }
         }
     }
@@ -195,26 +184,28 @@ static void join_overlapping(struct unmarkable *out)
     out->items.count = n;
 }
 
-void unmarkable_find(const struct elf_file *file, const struct cfi *cfi,
-                     const struct functions *functions, const struct map_tables *tables,
-                     struct unmarkable *out)
+void unmarkable_end(struct unmarkable_finder *const *finders, size_t count,
+                    const struct elf_file *file, const struct cfi *cfi,
+                    const struct functions *functions, struct unmarkable *out)
 {
-    struct finder f = {.file = file, .cfi = cfi, .tables = tables};
-    size_t count = cfi->fdes.count;
-    f.found = must_calloc(count + 1, 1);
-    ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-    for (size_t i = 0; i < count; i++)
-        look_at_fde(&f, i);
-    follow_jumps(&f);
-    for (size_t i = 0; i < count; i++)
-        if (f.found[i])
-            add_range(out, cfi->fdes.items[i].start, cfi->fdes.items[i].end, f.found[i] == READS);
+    uint8_t *found = must_calloc(cfi->fdes.count + 1, 1);
+    for (size_t k = 0; k < count; k++)
+        for (size_t i = 0; i < finders[k]->findings.count; i++)
+            found[finders[k]->findings.items[i].fde] = (uint8_t)finders[k]->findings.items[i].found;
+    follow_jumps(finders, count, cfi, found);
+    for (size_t i = 0; i < cfi->fdes.count; i++)
+        if (found[i])
+            add_range(out, cfi->fdes.items[i].start, cfi->fdes.items[i].end, found[i] == READS);
     for (size_t i = 0; i < file->code.count; i++)
         if (is_plt(&file->code.items[i]))
             add_range(out, file->code.items[i].start - file->base,
                       file->code.items[i].end - file->base, false);
     add_known_names(functions, out);
     join_overlapping(out);
-    free(f.found);
-    vec_free(&f.jumps);
+    free(found);
+    for (size_t k = 0; k < count; k++) {
+        vec_free(&finders[k]->findings);
+        vec_free(&finders[k]->jumps);
+        free(finders[k]);
+    }
 }

@@ -13,15 +13,28 @@
 
 #include "map/cfi.h"
 #include "map/functions.h"
+#include "map/instruction.h"
 #include "map/map_format.h"
 
 struct unmarkable {
     VEC(struct map_range) items; /* sorted, not overlapping */
 };
 
-/* Looks at every FDE; `tables` are the finished rows. */
-void unmarkable_find(const struct elf_file *file, const struct cfi *cfi,
-                     const struct functions *functions, const struct map_tables *tables,
-                     struct unmarkable *out);
+/* Looks at FDEs one after the other, apart from other finders. */
+struct unmarkable_finder;
+struct unmarkable_finder *unmarkable_begin(const struct elf_file *file);
+
+/* An FDE begins: the one at `index` of the CFI, within `code`. */
+void unmarkable_fde(struct unmarkable_finder *finder, size_t index, const struct fde *fde,
+                    const struct code_range *code);
+
+/* Its next instruction, and what the row there says. Returns whether more are wanted. */
+bool unmarkable_take(struct unmarkable_finder *finder, const struct instruction *i,
+                     const struct map_special *rule);
+
+/* Puts together what the finders have found, and frees them. */
+void unmarkable_end(struct unmarkable_finder *const *finders, size_t count,
+                    const struct elf_file *file, const struct cfi *cfi,
+                    const struct functions *functions, struct unmarkable *out);
 
 #endif

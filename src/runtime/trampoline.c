@@ -112,39 +112,64 @@ static bool is_still_there(const struct mark *m, uint64_t slot)
 
 /*
  * An entry for this slot and address: one that was used for them before, or a free one, or one that
- * has been dead for long. Which of the table depends on what is marked, so the same mark finds its
- * old entry again, and threads stay out of each other's way.
+ * has been dead for long. Which one depends on what is marked, so the same mark finds its old entry
+ * again. It is one of a few neighbours, others for each thread, so that a return meets stubs and
+ * entries on pages that are in use anyway; when these are taken, it is any of the table.
  */
-static struct mark *take_entry(uint64_t slot, uint64_t real)
+enum { TRIES = 16 };
+
+struct search {
+    struct mark *window[TRIES];
+    struct mark *free_one, *oldest;
+};
+
+/* Looks at entries from `first` on, within `room` of them; true: there is one to be had. */
+static bool look_for_entry(struct search *s, uint32_t first, uint32_t place, uint32_t room,
+                           uint64_t slot, uint64_t real)
 {
-    enum { TRIES = 16, LONG_DEAD = 256 };
-    uint64_t hash = (slot ^ real << 20) * UINT64_C(0x9e3779b97f4a7c15);
-    uint32_t now = __atomic_add_fetch(&table_clock, 1, __ATOMIC_RELAXED);
-    struct mark *free_one = NULL, *oldest = NULL, *window[TRIES];
+    enum { LONG_DEAD = 256 };
     for (uint32_t i = 0; i < TRIES; i++) {
-        struct mark *m = &trampoline_marks[((hash >> 40) + i) & (MARK_COUNT - 1)];
+        struct mark *m = &trampoline_marks[first + ((place + i) & (room - 1))];
         uint64_t state = m->state;
-        window[i] = m;
-        if (state == (slot | MARK_DEAD) && m->real == real)
-            return change_state(m, state, MARK_BEING_SET) ? m : NULL;
-        if (state == MARK_FREE) {
-            free_one = m;
-            break; /* an older entry for the same would have been found on the way */
+        s->window[i] = m;
+        bool is_the_same = state == (slot | MARK_DEAD) && m->real == real;
+        if (state == MARK_FREE || is_the_same) {
+            s->free_one = m; /* an older entry for the same would have been found on the way */
+            return true;
         }
-        if ((state & MARK_DEAD) && now - m->died > LONG_DEAD &&
-            (!oldest || m->died - oldest->died > UINT32_MAX / 2))
-            oldest = m;
+        if ((state & MARK_DEAD) && table_clock - m->died > LONG_DEAD &&
+            (!s->oldest || m->died - s->oldest->died > UINT32_MAX / 2))
+            s->oldest = m;
     }
-    if (free_one)
-        return change_state(free_one, MARK_FREE, MARK_BEING_SET) ? free_one : NULL;
+    return false;
+}
+
+static struct mark *take_entry(const struct thread *t, uint64_t slot, uint64_t real)
+{
+    enum { NEIGHBOURS = 64 };
+    uint64_t hash = (slot ^ real << 20) * UINT64_C(0x9e3779b97f4a7c15);
+    uint32_t place = (uint32_t)(hash >> 40), first = t->tid * NEIGHBOURS & (MARK_COUNT - 1);
+    table_clock++; /* it need not be exact */
+    struct search s;
+    s.oldest = NULL;
+    if (look_for_entry(&s, first, place, NEIGHBOURS, slot, real) ||
+        look_for_entry(&s, 0, place, MARK_COUNT, slot, real)) {
+        uint64_t state = s.free_one->state;
+        return (state == MARK_FREE || state == (slot | MARK_DEAD)) &&
+                       change_state(s.free_one, state, MARK_BEING_SET)
+                   ? s.free_one
+                   : NULL;
+    }
+    struct mark *oldest = s.oldest;
     uint64_t state = oldest ? oldest->state : 0;
     if (oldest && !stacks_come_back)
         return (state & MARK_DEAD) && change_state(oldest, state, MARK_BEING_SET) ? oldest : NULL;
     for (uint32_t i = 0; i < TRIES && !is_confined(); i++) { /* on stacks that are gone */
-        state = window[i]->state;
-        if (state > MARK_BEING_SET && !(state & MARK_DEAD) && !is_still_there(window[i], state) &&
-            change_state(window[i], state, MARK_BEING_SET))
-            return window[i];
+        struct mark *m = s.window[i];
+        state = m->state;
+        if (state > MARK_BEING_SET && !(state & MARK_DEAD) && !is_still_there(m, state) &&
+            change_state(m, state, MARK_BEING_SET))
+            return m;
     }
     return NULL;
 }
@@ -273,7 +298,7 @@ struct place {
 /* Behind code that nobody describes, frames are where a guess says: nothing is marked there. */
 static bool is_guessed_from_here(const struct thread *t, uint32_t frame)
 {
-    return t->stack.frames[frame].module == UINT32_MAX;
+    return t->stack.frames[frame].flags & FRAME_UNKNOWN;
 }
 
 static bool place_of(const struct thread *t, uint32_t frame, struct place *out)
@@ -314,7 +339,7 @@ static void set_mark(struct thread *t, struct mark *m, const struct place *place
 
 static void set_new_mark(struct thread *t, const struct place *place)
 {
-    struct mark *m = take_entry(place->slot, place->real);
+    struct mark *m = take_entry(t, place->slot, place->real);
     if (m)
         set_mark(t, m, place);
 }

@@ -4,12 +4,9 @@
  * starts fast, and starts over in full when it meets a frame that needs one of the others (the
  * dynamic linker's lazy binder keeps its CFA in rbx, libmvec in r13).
  */
-#include "runtime/walk.h"
+#include "runtime/walk_inside.h"
 
 #include <string.h>
-
-#define likely(x)   __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
 
 const char *const walk_end_names[WALK_END_COUNT] = {
     [WALK_COMPLETE] = "complete",
@@ -35,37 +32,13 @@ struct frame_registers {
     uint32_t known;
 };
 
-static __attribute__((noinline, cold)) bool find_memory(struct walk_memory *m, uint64_t address)
+__attribute__((cold)) bool walk_find_memory(struct walk_memory *m, uint64_t address)
 {
     return m->find_memory && m->find_memory(m, address) && address >= m->start &&
            m->end - m->start >= 8 && address - m->start <= m->end - m->start - 8;
 }
 
-static inline __attribute__((always_inline)) bool read_word(struct walk_memory *m, uint64_t address,
-                                                            uint64_t *value)
-{
-    /* One comparison for both bounds; end - 8 cannot wrap, since a range is never shorter. */
-    if (unlikely(address - m->start > m->end - 8 - m->start || m->end - m->start < 8) &&
-        !find_memory(m, address))
-        return false;
-    memcpy(value, (const void *)(uintptr_t)(address + m->bias), sizeof *value);
-    return true;
-}
-
 static const struct walk_module nowhere; /* holds no address, has no tables */
-
-static uint32_t find_module(const struct walk_modules *modules, uint64_t pc)
-{
-    uint32_t low = 0, high = modules->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (modules->items[middle].end <= pc)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < modules->count && pc >= modules->items[low].start ? low : UINT32_MAX;
-}
 
 static bool known(const struct frame_registers *r, unsigned reg)
 {
@@ -77,10 +50,11 @@ static bool read_place(const struct map_place *place, const struct frame_registe
 {
     switch (place->kind) {
     case PLACE_CFA:
-        return read_word(memory, cfa + (uint64_t)(int64_t)place->offset, value);
+        return walk_read_word(memory, cfa + (uint64_t)(int64_t)place->offset, value);
     case PLACE_MEMORY:
         return known(old, place->reg) &&
-               read_word(memory, old->value[place->reg] + (uint64_t)(int64_t)place->offset, value);
+               walk_read_word(memory, old->value[place->reg] + (uint64_t)(int64_t)place->offset,
+                              value);
     case PLACE_REG:
         if (!known(old, place->reg))
             return false;
@@ -102,7 +76,7 @@ static enum walk_end step_signal(struct frame_registers *r, struct walk_memory *
                                     X86_RDX, X86_RAX, X86_RCX, X86_RSP, X86_RIP};
     uint64_t at = r->value[X86_RSP] + 40;
     for (unsigned i = 0; i < sizeof order; i++, at += 8)
-        if (!read_word(memory, at, &r->value[order[i]]))
+        if (!walk_read_word(memory, at, &r->value[order[i]]))
             return WALK_MEMORY;
     r->known = ALL_REGISTERS;
     return WALK_COMPLETE;
@@ -133,7 +107,7 @@ static enum walk_end special_cfa(const struct map_special *s, const struct frame
                 return missing(s->index_reg, full);
             address += r->value[s->index_reg] * 8;
         }
-        if (!read_word(memory, address, cfa))
+        if (!walk_read_word(memory, address, cfa))
             return WALK_MEMORY;
         *cfa += (uint64_t)(int64_t)s->add;
         return WALK_COMPLETE;
@@ -204,7 +178,7 @@ static inline bool restore(struct frame_registers *r, unsigned reg, unsigned slo
     if (!slot)
         return true;
     r->known |= 1u << reg;
-    return read_word(memory, cfa - 8 * slot, &r->value[reg]);
+    return walk_read_word(memory, cfa - 8 * slot, &r->value[reg]);
 }
 
 /* The registers that only the full walk follows. */
@@ -235,11 +209,6 @@ static_assert(offsetof(struct walk_frame, flags) == offsetof(struct walk_frame, 
                   offsetof(struct walk_cache_entry, frame_flags) ==
                       offsetof(struct walk_cache_entry, module) + 4,
               "walk_known copies module and flags together");
-
-struct position {
-    uint64_t pc, sp, bp;
-    bool ended; /* the outermost frame has been walked */
-};
 
 /* The low bits of return addresses are as good as random, and cost one instruction. */
 static inline struct walk_cache_entry *entry_for(struct walk_cache *cache, uint64_t pc)
@@ -280,7 +249,7 @@ static void remember_end(struct walk_cache *cache, uint64_t pc, uint32_t module)
  * caller. Not inlined: the loop needs all the registers that there are.
  */
 static __attribute__((noinline)) uint32_t
-walk_known(struct walk_cache *cache, const struct walk_memory *memory, struct position *at,
+walk_known(struct walk_cache *cache, const struct walk_memory *memory, struct walk_position *at,
            uint64_t until, struct walk_frame *frames, uint32_t n, uint32_t room)
 {
     const uint64_t end = memory->end, bias = memory->bias;
@@ -370,7 +339,7 @@ static bool past_is_unchanged(const struct walk_past_frame *frames, uint32_t cou
  * of a frame of the past, with the same registers, and all above is unchanged. Sets where to look
  * next.
  */
-static bool joins(struct walk_past *past, const struct position *at,
+static bool joins(struct walk_past *past, const struct walk_position *at,
                   const struct walk_memory *memory)
 {
     const struct walk_past_frame *frames = past->frames;
@@ -393,109 +362,9 @@ static bool joins(struct walk_past *past, const struct position *at,
     return false;
 }
 
-/* Is there a call instruction in the eight bytes before an address? E8 rel32, or FF /2. */
-static bool ends_in_call(uint64_t bytes)
-{
-    uint8_t at[8];
-    memcpy(at, &bytes, sizeof at);
-    if (at[3] == 0xe8)
-        return true;
-    for (unsigned i = 1; i <= 6; i++)
-        if (at[i] == 0xff && (at[i + 1] >> 3 & 7) == 2)
-            return true;
-    return false;
-}
-
-/* Is this word of a stack a return address: into code of a module, or near `here`, behind a call?
- */
-static bool may_be_return(const struct walk_modules *modules, const struct walk_memory *memory,
-                          uint64_t word, uint64_t here)
-{
-    struct walk_memory code = *memory;
-    uint64_t bytes;
-    uint32_t index = find_module(modules, word);
-    if (index != UINT32_MAX) {
-        const struct walk_module *m = &modules->items[index];
-        int64_t row = m->tables ? map_find_row(m->tables, word - 1 - m->base) : NO_ROW;
-        if (row < 0 || m->tables->rows[row].rule == (SPECIAL_NONE << 2 | RULE_SPECIAL))
-            return false;
-    } else if (word >> 32 != here >> 32) {
-        return false;
-    }
-    return read_word(&code, word - 8, &bytes) && ends_in_call(bytes);
-}
-
-/*
- * Does the function that `pc` is in set up rbp as its frame pointer? It is looked for backwards:
- * push %rbp; mov %rsp,%rbp (in either encoding), up to what fills the space between functions.
- */
-static bool has_frame_pointer(const struct walk_memory *memory, uint64_t pc)
-{
-    enum { MOST_BYTES = 65536, FILL = 12 }; /* more than an instruction with a long zero has */
-    struct walk_memory code = *memory;
-    uint64_t first = pc > MOST_BYTES ? pc - MOST_BYTES : 0;
-    uint32_t window = 0; /* the four bytes from `at` on */
-    unsigned fill = 0;
-    for (uint64_t at = pc; at-- > first;) {
-        if (at < code.start || at >= code.end) {
-            uint64_t word;
-            if (!read_word(&code, at & ~UINT64_C(7), &word))
-                return false;
-        }
-        uint8_t byte = *(const uint8_t *)(uintptr_t)(at + code.bias);
-        window = window << 8 | byte;
-        if (window == 0xe5894855 || window == 0xec8b4855)
-            return true;
-        fill = byte == 0xcc || byte == 0xf4 || byte == 0 ? fill + 1 : 0;
-        if (fill > FILL)
-            return false;
-    }
-    return false;
-}
-
-/*
- * A step out of code that nobody describes, as run-time compilers make it. Most of them keep a
- * frame pointer in rbp. It is believed where the function is seen to set it up, and where nothing
- * speaks against it: if rbp is that of a frame further out, the return address that would be
- * skipped lies between rsp and rbp, and is found there. Otherwise the walk ends, except where the
- * very top of the stack at an interrupted instruction is a return address: that is a function
- * without a frame, a stub.
- */
-static __attribute__((noinline, cold)) bool step_unknown(const struct walk_modules *modules,
-                                                         struct walk_memory *memory,
-                                                         struct position *at, bool is_pc,
-                                                         uint64_t *slot)
-{
-    enum { MOST_WORDS = 1024 };
-    uint64_t word, ra, bp = at->bp;
-    if (is_pc && read_word(memory, at->sp, &word) && may_be_return(modules, memory, word, at->pc)) {
-        *slot = at->sp;
-        at->pc = word;
-        at->sp += 8;
-        return true;
-    }
-    if (bp < at->sp || bp % 8 || bp - at->sp > MOST_WORDS * 8 || !read_word(memory, bp, &word) ||
-        !read_word(memory, bp + 8, &ra) || !may_be_return(modules, memory, ra, at->pc))
-        return false;
-    bool is_proven = false; /* what lies between is looked at only as long as it is not */
-    for (uint64_t p = at->sp; p < bp && !is_proven; p += 8) {
-        uint64_t between;
-        if (!read_word(memory, p, &between))
-            return false;
-        if (may_be_return(modules, memory, between, at->pc) &&
-            !(is_proven = has_frame_pointer(memory, at->pc)))
-            return false;
-    }
-    *slot = bp + 8;
-    at->pc = ra;
-    at->sp = bp + 16;
-    at->bp = word;
-    return true;
-}
-
 /* Goes on from a mark to what it stands for; false where only the tables can tell. */
 static __attribute__((noinline, cold)) bool pass_mark(const struct walk_memory *memory,
-                                                      struct position *at, bool is_return)
+                                                      struct walk_position *at, bool is_return)
 {
     if (!is_return)
         return memory->marks->leave(memory->marks, memory, &at->pc, &at->sp);
@@ -517,9 +386,9 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
     if (full)
         memcpy(r.value, registers->value, sizeof r.value);
 
-    struct position at = {.pc = registers->value[X86_RIP],
-                          .sp = registers->value[X86_RSP],
-                          .bp = registers->value[X86_RBP]};
+    struct walk_position at = {.pc = registers->value[X86_RIP],
+                               .sp = registers->value[X86_RSP],
+                               .bp = registers->value[X86_RBP]};
     uint64_t back = 0; /* a return address is looked up one byte before, inside the call */
     bool is_pc = true;
     const uint64_t marks = memory.marks ? memory.marks->start : 0;
@@ -565,33 +434,33 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
         }
         uint64_t look = at.pc - back;
         if (unlikely(look - module.start >= module.end - module.start)) {
-            module_index = find_module(modules, look);
+            module_index = walk_find_module(modules, look);
             module = module_index == UINT32_MAX ? nowhere : modules->items[module_index];
         }
         struct walk_frame *frame = &frames[n++];
         *frame = (struct walk_frame){
             .pc = at.pc, .rbp = at.bp, .module = module_index, .flags = is_pc ? FRAME_IS_PC : 0};
-        if (unlikely(!module.tables)) {
-            end = module_index == UINT32_MAX ? WALK_NO_MODULE : WALK_NO_MAP;
-            if (end == WALK_NO_MAP || !step_unknown(modules, &memory, &at, is_pc, &frame->slot))
+        int64_t row =
+            likely(module.tables) ? map_find_row(module.tables, look - module.base) : NO_ROW;
+        if (unlikely(row < 0)) {
+            end = module.tables                ? WALK_NO_RULE
+                  : module_index == UINT32_MAX ? WALK_NO_MODULE
+                                               : WALK_NO_MAP;
+        unknown:
+            if (!walk_step_unknown(modules, &memory, &at, is_pc, &frame->slot))
                 break;
-            frame->flags |= FRAME_SPECIAL | FRAME_GUESSED;
+            frame->flags |= FRAME_SPECIAL | FRAME_GUESSED | FRAME_UNKNOWN;
             r.known = 1 << X86_RSP | 1 << X86_RBP;
             at_start = false;
             back = 1;
             is_pc = false;
             continue;
         }
-        int64_t row = map_find_row(module.tables, look - module.base);
-        if (unlikely(row < 0)) {
-            end = WALK_NO_RULE;
-            break;
-        }
         uint32_t rule = module.tables->rows[row].rule;
-        if (module.tables->correction_count) {
-            const struct map_correction *c = map_find_correction(module.tables, look - module.base);
-            rule = c && (is_pc || c->rule == OUTERMOST_RULE) ? c->rule : rule;
-        }
+        const struct map_correction *correction =
+            map_find_correction(module.tables, look - module.base);
+        if (unlikely(correction) && (is_pc || correction->rule == OUTERMOST_RULE))
+            rule = correction->rule;
 
         if (likely(RULE_KIND(rule) != RULE_SPECIAL)) {
             uint64_t cfa =
@@ -600,8 +469,8 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
             uint64_t pc = at.pc;
             end = cfa <= at.sp ? WALK_NO_PROGRESS : WALK_MEMORY;
             if (unlikely(
-                    cfa <= at.sp || !read_word(&memory, cfa - 8, &at.pc) ||
-                    (rbp_slot && !read_word(&memory, cfa - 8 * rbp_slot, &at.bp)) ||
+                    cfa <= at.sp || !walk_read_word(&memory, cfa - 8, &at.pc) ||
+                    (rbp_slot && !walk_read_word(&memory, cfa - 8 * rbp_slot, &at.bp)) ||
                     (full && !restore_others(&r, rule, module.tables->saves[row], cfa, &memory))))
                 break;
             if (cache && back)
@@ -625,6 +494,10 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
         }
         const struct map_special *special = &module.tables->specials[index];
         frame->flags |= FRAME_SPECIAL | (special->flags & SPECIAL_GUESSED ? FRAME_GUESSED : 0);
+        if (unlikely(special->cfa_kind == CFA_NONE)) {
+            end = WALK_NO_RULE;
+            goto unknown;
+        }
         if (special->cfa_kind == CFA_END) {
             if (cache && back)
                 remember_end(cache, at.pc, module_index);

@@ -87,7 +87,8 @@ enum frame_flags {
     FRAME_LOOKED_AT = 8,   /* the next three are known; they are the trampoline's */
     FRAME_MARKABLE = 16,   /* its function does nothing with its return address but return */
     FRAME_AFTER_CALL = 32, /* its pc is behind a call instruction */
-    FRAME_UNWINDER = 64    /* its function may be looking at return addresses */
+    FRAME_UNWINDER = 64,   /* its function may be looking at return addresses */
+    FRAME_UNKNOWN = 128    /* nobody describes its code; the frame pointer was believed */
 };
 
 /*

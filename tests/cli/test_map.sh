@@ -200,7 +200,11 @@ unusable() { # where the cache should be
         grep -q '^calltrail: warning: .*in memory for this run' "$work/err1"
 }
 check "a cache that cannot be made is a warning" unusable /dev/null/cache
-others_cache() { mkdir -p "$work/open/calltrail/maps-3" && chmod 777 "$work/open/calltrail/maps-3" && unusable "$work/open"; }
+others_cache() { # of the same name as ours, which has the version of maps in it
+    local folder
+    folder=$work/open/calltrail/$(basename "$work"/cache/calltrail/maps-*)
+    mkdir -p "$folder" && chmod 777 "$folder" && unusable "$work/open"
+}
 check "a cache that others can write is not used" others_cache
 small_disk() { # a file system of 64 KB, in a namespace of our own
     unshare -rm sh -c "mkdir -p '$work/small' && mount -t tmpfs -o size=64k none '$work/small' &&

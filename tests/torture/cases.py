@@ -44,10 +44,12 @@ class Case:
 # --- checks ----------------------------------------------------------------------------------------
 
 def ms(function, least, most=None, **where):
-    """CPU time in a function, in ms; half of what it burns is enough: some of it is the kernel's."""
+    """CPU time in a function, in ms; half of what it burns is enough: some of it is the kernel's. At
+    10 kHz that is a third of it on a busy virtual machine: then a third less is enough."""
     def check(result):
         got = result.ms_in(function, **where)
-        if got < least or (most is not None and got > most):
+        enough = least * (2 / 3 if result.info["rate_asked_hz"] > 5000 else 1)
+        if got < enough or (most is not None and got > most):
             return "%.0f ms in %s %s, not %s to %s" % (got, function, where or "", least, most)
     return check
 

@@ -41,11 +41,11 @@ static NOINLINE void calls_leaf(void (*code)(long))
 
 int main(void)
 {
-    static const unsigned char framed[] = {0x55,                   /* push %rbp */
-                                           0x48, 0x89, 0xe5,       /* mov %rsp,%rbp */
-                                           0x48, 0x83, 0xec, 0x20, /* sub $32,%rsp */
-                                           0xff, 0xd7,             /* call *%rdi */
-                                           0xc9, 0xc3};            /* leave, ret */
+    static const unsigned char framed[] = {0x55,                      /* push %rbp */
+                                           0x48, 0x89, 0xe5,          /* mov %rsp,%rbp */
+                                           0x48, 0x83, 0xec, 0x20,    /* sub $32,%rsp */
+                                           0xff, 0xd7,                /* call *%rdi */
+                                           0xc9, 0xc3};               /* leave, ret */
     static const unsigned char frameless[] = {0x48, 0x83, 0xec, 0x28, /* sub $40,%rsp */
                                               0xff, 0xd7,             /* call *%rdi */
                                               0x48, 0x83, 0xc4, 0x28, 0xc3};

@@ -1,0 +1,52 @@
+/* What the parts of the walker share. */
+#ifndef RUNTIME_WALK_INSIDE_H
+#define RUNTIME_WALK_INSIDE_H
+
+#include "runtime/walk.h"
+
+#include <string.h>
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* Where a walk stands. */
+struct walk_position {
+    uint64_t pc, sp, bp;
+    bool ended; /* the outermost frame has been walked */
+};
+
+/* Has the range that holds the 8 bytes at the address been found? */
+bool walk_find_memory(struct walk_memory *memory, uint64_t address);
+
+static inline __attribute__((always_inline)) bool walk_read_word(struct walk_memory *m,
+                                                                 uint64_t address, uint64_t *value)
+{
+    /* One comparison for both bounds; end - 8 cannot wrap, since a range is never shorter. */
+    if (unlikely(address - m->start > m->end - 8 - m->start || m->end - m->start < 8) &&
+        !walk_find_memory(m, address))
+        return false;
+    memcpy(value, (const void *)(uintptr_t)(address + m->bias), sizeof *value);
+    return true;
+}
+
+static inline uint32_t walk_find_module(const struct walk_modules *modules, uint64_t pc)
+{
+    uint32_t low = 0, high = modules->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (modules->items[middle].end <= pc)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < modules->count && pc >= modules->items[low].start ? low : UINT32_MAX;
+}
+
+/*
+ * A step out of code without unwind information, by its frame pointer (walk_unknown.c). `slot` is
+ * where the return address was.
+ */
+bool walk_step_unknown(const struct walk_modules *modules, struct walk_memory *memory,
+                       struct walk_position *at, bool is_pc, uint64_t *slot);
+
+#endif

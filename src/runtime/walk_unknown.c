@@ -1,0 +1,106 @@
+/*
+ * Walking through code that nobody describes: what run-time compilers have made, and what they have
+ * put into a program beforehand.
+ */
+#include "runtime/walk_inside.h"
+
+/* Is there a call instruction in the eight bytes before an address? E8 rel32, or FF /2. */
+static bool ends_in_call(uint64_t bytes)
+{
+    uint8_t at[8];
+    memcpy(at, &bytes, sizeof at);
+    if (at[3] == 0xe8)
+        return true;
+    for (unsigned i = 1; i <= 6; i++)
+        if (at[i] == 0xff && (at[i + 1] >> 3 & 7) == 2)
+            return true;
+    return false;
+}
+
+/* Is this word of a stack a return address: into code of a module, or near `here`, behind a call?
+ */
+static bool may_be_return(const struct walk_modules *modules, const struct walk_memory *memory,
+                          uint64_t word, uint64_t here)
+{
+    struct walk_memory code = *memory;
+    uint64_t bytes;
+    uint32_t index = walk_find_module(modules, word);
+    if (index != UINT32_MAX) { /* the index ends where the code does */
+        const struct walk_module *m = &modules->items[index];
+        if (!m->tables || (word - m->base) >> MAP_BUCKET_SHIFT >= m->tables->bucket_count)
+            return false;
+    } else if (word >> 32 != here >> 32) {
+        return false;
+    }
+    return walk_read_word(&code, word - 8, &bytes) && ends_in_call(bytes);
+}
+
+/*
+ * Does the function that `pc` is in set up rbp as its frame pointer? It is looked for backwards:
+ * push %rbp; mov %rsp,%rbp (in either encoding), up to what fills the space between functions.
+ */
+static bool has_frame_pointer(const struct walk_memory *memory, uint64_t pc)
+{
+    enum { MOST_BYTES = 65536, FILL = 12 }; /* more than an instruction with a long zero has */
+    struct walk_memory code = *memory;
+    uint64_t first = pc > MOST_BYTES ? pc - MOST_BYTES : 0;
+    uint32_t window = 0; /* the four bytes from `at` on */
+    unsigned fill = 0;
+    for (uint64_t at = pc; at-- > first;) {
+        if (at < code.start || at >= code.end) {
+            uint64_t word;
+            if (!walk_read_word(&code, at & ~UINT64_C(7), &word))
+                return false;
+        }
+        uint8_t byte = *(const uint8_t *)(uintptr_t)(at + code.bias);
+        window = window << 8 | byte;
+        if (window == 0xe5894855 || window == 0xec8b4855)
+            return true;
+        fill = byte == 0xcc || byte == 0xf4 || byte == 0 ? fill + 1 : 0;
+        if (fill > FILL)
+            return false;
+    }
+    return false;
+}
+
+/*
+ * A step out of code that nobody describes. Run-time compilers keep a frame pointer in rbp. It is
+ * believed where nothing speaks against it: if rbp is that of a frame further out, the return
+ * address that would be skipped lies between rsp and rbp, and is found there. It may also be left
+ * from an earlier call; in code outside every module, which has no functions of others in it, a
+ * function that is seen to set up its frame pointer is believed all the same. Otherwise the walk
+ * ends, except where the very top of the stack at an interrupted instruction is a return address:
+ * that is a function without a frame, a stub.
+ */
+bool walk_step_unknown(const struct walk_modules *modules, struct walk_memory *memory,
+                       struct walk_position *at, bool is_pc, uint64_t *slot)
+{
+    enum { MOST_WORDS = 1024 };
+    uint64_t word, ra, bp = at->bp;
+    if (is_pc && walk_read_word(memory, at->sp, &word) &&
+        may_be_return(modules, memory, word, at->pc)) {
+        *slot = at->sp;
+        at->pc = word;
+        at->sp += 8;
+        return true;
+    }
+    if (bp < at->sp || bp % 8 || bp - at->sp > MOST_WORDS * 8 ||
+        !walk_read_word(memory, bp, &word) || !walk_read_word(memory, bp + 8, &ra) ||
+        !may_be_return(modules, memory, ra, at->pc))
+        return false;
+    bool is_proven = false; /* what lies between is looked at only as long as it is not */
+    for (uint64_t p = at->sp; p < bp && !is_proven; p += 8) {
+        uint64_t between;
+        if (!walk_read_word(memory, p, &between))
+            return false;
+        if (may_be_return(modules, memory, between, at->pc) &&
+            !(is_proven = walk_find_module(modules, at->pc) == UINT32_MAX &&
+                          has_frame_pointer(memory, at->pc)))
+            return false;
+    }
+    *slot = bp + 8;
+    at->pc = ra;
+    at->sp = bp + 16;
+    at->bp = word;
+    return true;
+}
