@@ -515,6 +515,8 @@ static bool is_same_path(const struct exact_thread *t, const struct walk_modules
             return false;
         while (record->flags & RECORD_TAIL)
             record = arena_at(record->parent);
+        if (KEY_FLAGS(((const struct arena_record *)arena_at(record->parent))->callee) & KEY_GAP)
+            return true; /* the frames further out were too many */
         /* Where a handler interrupted, or code that is not edited called, may have changed. */
         if (i && above != UINT32_MAX && !(frames[above].flags & FRAME_IS_PC) &&
             edited_site_behind(frames[above].pc) &&
