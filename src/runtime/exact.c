@@ -493,9 +493,12 @@ static bool is_record_of(const struct walk_modules *modules, const struct arena_
                          const struct walk_frame *f)
 {
     uint64_t key = function_key(modules, f);
-    while (record->callee != key && (record->flags & RECORD_TAIL))
-        record = arena_at(record->parent);
-    return record->callee == key || is_on_its_way(modules, f) || may_go_on(modules, record->callee);
+    for (;; record = arena_at(record->parent)) {
+        if (record->callee == key || may_go_on(modules, record->callee))
+            return true;
+        if (!(record->flags & RECORD_TAIL))
+            return is_on_its_way(modules, f);
+    }
 }
 
 /* The context of a record against the frames up to and with `last`. */
