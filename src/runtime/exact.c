@@ -44,6 +44,7 @@ struct exact_thread {
     uint32_t unbound_count;
     struct exact_state before_fork;
     bool busy;
+    bool was_jumping; /* the sample came in the stub of a tail jump: either function is right */
     uint8_t stack[STACK_BYTES] __attribute__((aligned(16))); /* the slow path's own */
 };
 
@@ -452,13 +453,18 @@ bool exact_leave_stub(struct walk_registers *r)
     if (pc >= (uint64_t)__start_exact_slow_text && pc < (uint64_t)__stop_exact_slow_text)
         return false;
     const struct edited_module *m = edited_by_stub(pc);
+    if (mine)
+        mine->was_jumping = false;
     if (!m)
         return true;
     stub_leave_common(m, r);
     uint32_t site = edited_site_of_stub(r->value[X86_RIP]);
-    if (site)
-        stub_leave(m, site - m->first_site, r);
-    return site != 0;
+    if (!site)
+        return false;
+    stub_leave(m, site - m->first_site, r);
+    if (mine)
+        mine->was_jumping = m->sites[site - m->first_site].kind >= SITE_TAIL;
+    return true;
 }
 
 /* The PLT, and the binder behind it, are on their way to the function that was called; of code
@@ -549,7 +555,7 @@ bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *f
 {
     struct exact_thread *t = mine;
     if (!t || t->arena != guest->arena || t->busy || exact_state.table == empty_table || !count ||
-        (guest->flags & CHANNEL_FOLD))
+        t->was_jumping || (guest->flags & CHANNEL_FOLD))
         return true; /* there is nothing to compare with */
     resolve_unbound(t);
     const struct shadow_entry *top = exact_state.top;

@@ -338,6 +338,11 @@ CASES = [
     # 22: malloc from everywhere
     Case("r22_malloc", checks=[processes(41)]),
     # 41: functions that know their caller
+    Case("r23_registers", burns=False),
+    Case("r27_tails", flags=["-O2"], burns=False),
+    Case("r29_in_stubs", burns=False, complete=0.95),
+    Case("r30_traps", burns=False),
+
     Case("r41_callers"),
     # 43: limits on files and shared memory
     Case("r43_contexts"),
