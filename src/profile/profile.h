@@ -67,6 +67,9 @@ int profile_open(const char *path, struct profile *out, struct ct_error *err);
 int profile_from_bytes(const void *bytes, size_t size, const char *name, struct profile *out,
                        struct ct_error *err);
 
+/* What has been read of the file need not stay in memory; whoever reads on, reads it again. */
+void profile_rest(const struct profile *profile);
+
 void profile_close(struct profile *profile);
 
 /*

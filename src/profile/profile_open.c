@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <xxhash.h>
 
 /* Arrays of plain numbers have exactly this size; records at least this. */
@@ -264,6 +265,12 @@ int profile_open(const char *path, struct profile *out, struct ct_error *err)
     else
         file_unmap(&file);
     return status;
+}
+
+void profile_rest(const struct profile *profile)
+{
+    if (profile->file.bytes)
+        madvise((void *)(uintptr_t)profile->file.bytes, profile->file.size, MADV_DONTNEED);
 }
 
 void profile_close(struct profile *profile)

@@ -202,6 +202,7 @@ static void grow(struct view *view, const bool *chosen)
             grow_root(&g, root, group_node(&g, root));
     }
     free(g.targets);
+    profile_rest(p);
     tree_arrange(&view->tree, &g.index);
 }
 
