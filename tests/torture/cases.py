@@ -351,9 +351,9 @@ CASES = [
          burns=False, checks=[said_or_measured],
          exact_not="a profile of all calls is larger than the limit: it says so, and recovers",
          **launches("fsize", "262144")),
-    Case("r43_small_shm", "r43_contexts.c", more=[LAUNCHER], notes="lost|room|space",
+    Case("r43_small_shm", "r43_contexts.c", more=[LAUNCHER], notes="lost|room|space|contexts",
          **launches("shm", "4m")),
-    Case("r43_tiny_shm", "r43_contexts.c", more=[LAUNCHER], notes="lost|room|space", burns=False,
+    Case("r43_tiny_shm", "r43_contexts.c", more=[LAUNCHER], notes="lost|room|space|contexts", burns=False,
          checks=[said_or_measured],
          **launches("shm", "512k")),
     # 45: other surroundings
