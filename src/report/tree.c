@@ -77,21 +77,20 @@ void tree_arrange(struct tree *tree, struct tree_index *index)
         ends[i] = *parent_end;
         *parent_end -= tree->sizes[i];
     }
-    for (uint32_t i = 1; i < count; i++)
-        tree->nodes[i].parent = ends[tree->nodes[i].parent] - 1;
-    /* Node i belongs at ends[i] - 1. Each goes to its place, and the one that was there goes on to
-     * its own: this is where memory is tightest, and a second array would be the most of it. */
+    /* The sizes are counted again below: this is where memory is tightest. */
+    free(tree->sizes);
+    tree->sizes = NULL;
+    struct tree_node *arranged = must_realloc(NULL, count, sizeof *arranged);
+    arranged[0] = tree->nodes[0];
     for (uint32_t i = 1; i < count; i++) {
-        while (ends[i] - 1 != i) {
-            uint32_t place = ends[i] - 1;
-            struct tree_node node = tree->nodes[place];
-            tree->nodes[place] = tree->nodes[i];
-            tree->nodes[i] = node;
-            ends[i] = ends[place];
-            ends[place] = place + 1;
-        }
+        struct tree_node node = tree->nodes[i];
+        node.parent = ends[node.parent] - 1;
+        arranged[ends[i] - 1] = node;
     }
     free(ends);
+    free(tree->nodes);
+    tree->nodes = arranged;
+    tree->sizes = must_realloc(NULL, count, sizeof *tree->sizes);
     count_sizes(tree);
 }
 
