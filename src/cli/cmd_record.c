@@ -17,6 +17,11 @@ static const char usage[] =
     "  -e, --event EVENT   what to sample: cpu, the user CPU time (the only one so far)\n"
     "      --delay S       begin to sample after so many seconds\n"
     "      --duration S    sample for so many seconds\n"
+    "      --engine exact  count every call in its context, in unchanged programs; add -e cpu for\n"
+    "                      samples on the same tree. The others: sample (the default)\n"
+    "      --modules GLOB  with exact: only calls from modules whose path or name matches\n"
+    "      --fold-recursion  with exact: a recursive call goes back to the context of the first\n"
+    "      --max-nodes N   with exact: at most so many contexts; what is beyond is one context\n"
     "      --no-follow     leave out the processes that it starts\n"
     "      --no-lines      do not read debug information; calltrail symbolize can do so later\n"
     "      --no-trampoline leave the program's stack alone: deep stacks cost more, no returns\n"
@@ -44,6 +49,10 @@ int cmd_record(int argc, char **argv)
                                             {"no-lines", no_argument, NULL, 'L'},
                                             {"no-trampoline", no_argument, NULL, 't'},
                                             {"verify", no_argument, NULL, 'v'},
+                                            {"engine", required_argument, NULL, 'E'},
+                                            {"modules", required_argument, NULL, 'm'},
+                                            {"fold-recursion", no_argument, NULL, 'f'},
+                                            {"max-nodes", required_argument, NULL, 'N'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     struct record_options record = {
@@ -64,6 +73,7 @@ int cmd_record(int argc, char **argv)
         case 'e':
             if (strcmp(optarg, "cpu") != 0)
                 return usage_error("record", "there is no event '%s'; there is: cpu", optarg);
+            record.samples = true;
             break;
         case 'd':
         case 'D':
@@ -84,6 +94,23 @@ int cmd_record(int argc, char **argv)
         case 'v':
             record.verify = true;
             break;
+        case 'E':
+            if (strcmp(optarg, "exact") != 0 && strcmp(optarg, "sample") != 0)
+                return usage_error("record", "there is no engine '%s'; there are: sample, exact",
+                                   optarg);
+            record.exact = strcmp(optarg, "exact") == 0;
+            break;
+        case 'm':
+            record.modules = optarg;
+            break;
+        case 'f':
+            record.fold_recursion = true;
+            break;
+        case 'N':
+            record.max_nodes = strtoul(optarg, &end, 10);
+            if (*end || !*optarg || record.max_nodes < 1)
+                return usage_error("record", "'%s' is not a number of contexts", optarg);
+            break;
         case 'h':
             fputs(usage, stdout);
             return finish_output();
@@ -93,7 +120,14 @@ int cmd_record(int argc, char **argv)
     }
     if (optind == argc)
         return usage_error("record", "a PROGRAM is needed");
+    if (!record.exact && (record.modules || record.fold_recursion || record.max_nodes))
+        return usage_error("record", "--modules, --fold-recursion and --max-nodes go with "
+                                     "--engine exact");
+    if (record.exact && (record.delay_s > 0 || record.duration_s > 0))
+        return usage_error("record", "--engine exact counts from the start to the end: it goes "
+                                     "with neither --delay nor --duration");
     record.command = argv + optind;
+    record.samples |= !record.exact;
     struct ct_error err;
     int exit_status = 0;
     if (record_run(&record, &exit_status, &err) != CT_OK)

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC   UINT64_C(0x0a6e616c706c6c63) /* "cllplan\n" */
-#define PLAN_VERSION 1
+#define PLAN_VERSION 7
 
 enum site_kind {
     SITE_CALL,          /* call rel32 */
@@ -25,6 +25,7 @@ enum site_kind {
 enum site_tier {
     TIER_RETARGET, /* its rel32 is pointed at a stub */
     TIER_DISPLACE, /* it moves to a stub, with instructions before it if it is short */
+    TIER_HOP,      /* it becomes a short jump to padding nearby, which jumps to the stub */
     TIER_TRAP,     /* only one byte is free: int3 */
     TIER_NONE,     /* cannot be changed */
     SITE_TIERS
@@ -37,11 +38,16 @@ enum site_reason {
     REASON_NOT_MOVABLE,   /* the instruction before it depends on where it is, or on the stack */
     REASON_AT_START,      /* there is nothing before it */
     REASON_NO_SLOT,       /* where the return address of its function lies is not known */
+    REASON_MAY_STAY,      /* a jump that may stay in its function */
     SITE_REASONS
 };
 
 /* Where the return address of the site's own function lies: a register and a distance. */
 enum slot_base { SLOT_UNKNOWN, SLOT_RSP, SLOT_RBP };
+
+enum site_flags {
+    SITE_PUSHES_RETURN = 1, /* a call that becomes a jump: the stub pushes the return address */
+};
 
 struct plan_site {
     uint32_t offset;
@@ -59,6 +65,9 @@ struct plan_site {
     uint8_t reason;        /* enum site_reason */
     uint8_t slot_base;     /* enum slot_base */
     uint32_t fixup_target; /* what the rel32 leads to */
+    uint8_t flags;         /* enum site_flags */
+    uint8_t unused;
+    int16_t hop; /* TIER_HOP: where the padding is, from the site */
 };
 
 struct plan_header {
@@ -77,7 +86,7 @@ struct plan_header {
     uint32_t unused;
 };
 
-static_assert(sizeof(struct plan_site) == 36, "layout");
+static_assert(sizeof(struct plan_site) == 40, "layout");
 static_assert(sizeof(struct plan_header) % 8 == 0, "layout");
 
 #endif

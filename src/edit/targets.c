@@ -7,6 +7,21 @@
 #include <dwarf.h>
 #include <string.h>
 
+static void add_label(struct targets *t, uint64_t offset)
+{
+    targets_add(t, offset);
+    if (offset >= t->start && offset < t->end)
+        t->labels[(offset - t->start) / 64] |= UINT64_C(1) << (offset - t->start) % 64;
+}
+
+bool targets_has_label(const struct targets *t, uint32_t start, uint32_t end)
+{
+    for (uint64_t at = (uint64_t)start + 1; at < end && at < t->end; at++)
+        if (at >= t->start && (t->labels[(at - t->start) / 64] >> (at - t->start) % 64 & 1))
+            return true;
+    return false;
+}
+
 /* Whatever looks like the address of code, in data: jump tables, computed gotos, callbacks. */
 static void add_words(struct targets *t, const struct elf_file *file, Elf_Scn *section)
 {
@@ -14,7 +29,7 @@ static void add_words(struct targets *t, const struct elf_file *file, Elf_Scn *s
     for (size_t i = 0; data && i + 8 <= data->d_size; i += 8) {
         uint64_t word;
         memcpy(&word, (const char *)data->d_buf + i, sizeof word);
-        targets_add(t, word - file->base);
+        add_label(t, word - file->base);
     }
 }
 
@@ -25,7 +40,7 @@ static void add_relocations(struct targets *t, const struct elf_file *file, Elf_
     for (size_t i = 0; i < count; i++) {
         GElf_Rela r;
         if (gelf_getrela(data, (int)i, &r))
-            targets_add(t, (uint64_t)r.r_addend - file->base);
+            add_label(t, (uint64_t)r.r_addend - file->base);
     }
 }
 
@@ -99,6 +114,7 @@ void targets_begin(struct targets *t, const struct elf_file *file, const struct 
 {
     *t = (struct targets){.start = map->header->code_start, .end = map->header->code_end};
     t->bits = must_calloc((t->end - t->start) / 64 + 1, sizeof *t->bits);
+    t->labels = must_calloc((t->end - t->start) / 64 + 1, sizeof *t->labels);
     for (uint32_t i = 0; i < map->function_count; i++)
         targets_add(t, map->functions[i].start);
     add_sections(t, file);
@@ -108,10 +124,10 @@ void targets_begin(struct targets *t, const struct elf_file *file, const struct 
 void targets_free(struct targets *t)
 {
     free(t->bits);
+    free(t->labels);
 }
 
-void targets_add_table(struct targets *t, const struct elf_file *file, uint64_t offset,
-                       uint32_t start, uint32_t end)
+void targets_add_table(struct targets *t, const struct elf_file *file, uint64_t offset)
 {
     enum { MOST_ENTRIES = 1 << 16 };
     for (uint64_t i = 0; i < MOST_ENTRIES; i++) {
@@ -121,8 +137,8 @@ void targets_add_table(struct targets *t, const struct elf_file *file, uint64_t 
             return;
         memcpy(&relative, at, sizeof relative);
         uint64_t target = offset + (uint64_t)(int64_t)relative;
-        if (target < start || target >= end)
+        if (target < t->start || target >= t->end)
             return;
-        targets_add(t, target);
+        add_label(t, target);
     }
 }

@@ -9,7 +9,8 @@
 #include "map/map.h"
 
 struct targets {
-    uint64_t *bits; /* one for each byte of code */
+    uint64_t *bits;   /* one for each byte of code */
+    uint64_t *labels; /* of those, those that the data leads to */
     uint32_t start, end;
 };
 
@@ -29,11 +30,14 @@ static inline bool targets_has(const struct targets *t, uint64_t offset)
            (t->bits[(offset - t->start) / 64] >> (offset - t->start) % 64 & 1);
 }
 
+/* Does the data lead to a place inside a function, behind its start? Jumps within it need that. */
+bool targets_has_label(const struct targets *t, uint32_t start, uint32_t end);
+
 /*
  * The entries of a table of 32-bit distances from its own start, as position-independent code has
- * them, as far as they lead into [start, end). Tables of addresses are found in the data.
+ * them, as far as they lead to code: parts of a function may lie elsewhere. Tables of addresses are
+ * found in the data.
  */
-void targets_add_table(struct targets *t, const struct elf_file *file, uint64_t offset,
-                       uint32_t start, uint32_t end);
+void targets_add_table(struct targets *t, const struct elf_file *file, uint64_t offset);
 
 #endif

@@ -28,6 +28,8 @@ struct module {
 struct totals {
     uint64_t samples, complete, walked, checked, differ, lost, merged, threads_not_sampled;
     uint64_t marks_set, bounces, reused, stale; /* of the trampoline */
+    uint64_t calls, records, slow[ARENA_SLOW];  /* of engine exact */
+    uint64_t sites, sites_not_edited;
     uint64_t handler_ticks;
     uint64_t arena_bytes;
     uint64_t histogram[ARENA_HISTOGRAM]; /* of the handler's time, in ticks */
@@ -45,6 +47,20 @@ struct key_table {
     size_t room, count;
 };
 
+/* A thread's tree in the making: its samples and its calls in one. */
+struct grown_node {
+    uint64_t key;
+    uint32_t parent;
+    uint64_t samples, returns, calls;
+};
+
+struct grown_tree {
+    VEC(struct grown_node) items;
+    uint64_t calls, records; /* of engine exact */
+    uint32_t *slots;         /* index plus one, by parent and key */
+    size_t room;
+};
+
 struct collector {
     const struct recording *recording;
     struct profile_writer *writer;
@@ -52,12 +68,11 @@ struct collector {
     struct key_table frames;       /* of the arena at hand: key to frame of the profile */
     struct key_table functions;    /* of the arena at hand: module and start to function */
     struct totals process, all;    /* of the process at hand, and of all */
-    VEC(uint32_t) node_counts;     /* of each thread: a program that still runs adds more */
+    VEC(struct grown_tree) trees;  /* of each thread */
     size_t next_count, last_count; /* of those, the ones that are left of the process at hand */
-    uint32_t metric, returns_metric;
-    bool has_returns;       /* the trampoline was in use */
-    struct jit_map jit;     /* of the process at hand */
-    const struct map *vdso; /* or NULL */
+    uint32_t metric, returns_metric, calls_metric; /* CTP_NONE: not measured */
+    struct jit_map jit;                            /* of the process at hand */
+    const struct map *vdso;                        /* or NULL */
     bool vdso_tried;
 };
 
@@ -277,6 +292,42 @@ static void list_nodes(const struct arena_view *v, const struct arena_thread *t,
     vec_free(&chunks);
 }
 
+static uint32_t *grown_slot(const struct grown_tree *g, uint32_t parent, uint64_t key)
+{
+    struct {
+        uint64_t key, parent;
+    } both = {key, parent};
+    size_t i = hash_bytes(&both, sizeof both) >> 20 & (g->room - 1);
+    while (g->slots[i] && (g->items.items[g->slots[i] - 1].parent != parent ||
+                           g->items.items[g->slots[i] - 1].key != key))
+        i = (i + 1) & (g->room - 1);
+    return &g->slots[i];
+}
+
+static uint32_t grown_child(struct grown_tree *g, uint32_t parent, uint64_t key)
+{
+    if (g->items.count * 2 >= g->room) {
+        size_t room = g->room ? g->room * 2 : 256;
+        free(g->slots);
+        g->slots = must_calloc(room, sizeof *g->slots);
+        g->room = room;
+        for (size_t i = 0; i < g->items.count; i++)
+            *grown_slot(g, g->items.items[i].parent, g->items.items[i].key) = (uint32_t)i + 1;
+    }
+    uint32_t *slot = grown_slot(g, parent, key);
+    if (!*slot) {
+        vec_push(&g->items, (struct grown_node){.key = key, .parent = parent});
+        *slot = (uint32_t)g->items.count;
+    }
+    return *slot - 1;
+}
+
+static void free_grown(struct grown_tree *g)
+{
+    vec_free(&g->items);
+    free(g->slots);
+}
+
 static uint32_t index_of(const struct arena_view *v, const struct node_list *list, uint32_t place,
                          size_t before)
 {
@@ -293,24 +344,21 @@ static uint32_t index_of(const struct arena_view *v, const struct node_list *lis
                                                                           : CTP_NONE;
 }
 
-static void write_thread(struct collector *c, const struct arena_view *v,
-                         const struct node_list *list, uint32_t first)
+static void write_thread(struct collector *c, const struct grown_tree *g, uint32_t first,
+                         uint64_t period)
 {
-    uint64_t period = ((const struct arena_header *)v->bytes)->period_ns;
-    for (size_t i = 0; i < list->items.count; i++) {
-        const struct arena_node *n = list->items.items[i];
-        uint32_t parent = i ? index_of(v, list, n->parent, i) : CTP_NONE;
+    for (size_t i = 0; i < g->items.count; i++) {
+        const struct grown_node *n = &g->items.items[i];
+        uint32_t parent = i ? n->parent + first : CTP_NONE;
         uint32_t frame = i ? frame_for(c, n->key) : CTP_NONE;
-        if (i && parent == CTP_NONE)
-            parent = 0;
-        if (i)
-            parent += first;
-        uint64_t value = (uint64_t)n->count * period;
+        uint64_t value = n->samples * period;
         profile_write_nodes(c->writer, &parent, &frame, 1);
-        profile_write_values(c->writer, c->metric, &value, 1);
-        uint64_t returns = n->returns;
-        if (c->has_returns)
-            profile_write_values(c->writer, c->returns_metric, &returns, 1);
+        if (c->metric != CTP_NONE)
+            profile_write_values(c->writer, c->metric, &value, 1);
+        if (c->returns_metric != CTP_NONE)
+            profile_write_values(c->writer, c->returns_metric, &n->returns, 1);
+        if (c->calls_metric != CTP_NONE)
+            profile_write_values(c->writer, c->calls_metric, &n->calls, 1);
     }
 }
 
@@ -328,6 +376,8 @@ static void add_thread_totals(struct totals *sum, const struct arena_thread *t)
     sum->bounces += t->bounces;
     sum->reused += t->frames_reused;
     sum->stale += t->stale_marks;
+    for (unsigned i = 0; i < ARENA_SLOW; i++)
+        sum->slow[i] += t->slow[i];
     for (unsigned i = 0; i < ARENA_HISTOGRAM; i++)
         sum->histogram[i] += t->handler_histogram[i];
 }
@@ -343,6 +393,12 @@ static void add_totals(struct totals *sum, const struct totals *part)
     sum->bounces += part->bounces;
     sum->reused += part->reused;
     sum->stale += part->stale;
+    sum->calls += part->calls;
+    sum->records += part->records;
+    for (unsigned i = 0; i < ARENA_SLOW; i++)
+        sum->slow[i] += part->slow[i];
+    sum->sites += part->sites;
+    sum->sites_not_edited += part->sites_not_edited;
     sum->lost += part->lost;
     sum->merged += part->merged;
     sum->handler_ticks += part->handler_ticks;
@@ -354,6 +410,74 @@ static void add_totals(struct totals *sum, const struct totals *part)
         sum->histogram[i] += part->histogram[i];
 }
 
+/* The samples of a thread: nodes whose parents come before them. */
+static void grow_samples(struct grown_tree *g, const struct arena_view *v,
+                         const struct arena_thread *t)
+{
+    struct node_list list = {0};
+    VEC(uint32_t) indices = {0};
+    list_nodes(v, t, &list);
+    for (size_t i = 0; i < list.items.count; i++) {
+        const struct arena_node *n = list.items.items[i];
+        uint32_t parent = i ? index_of(v, &list, n->parent, i) : CTP_NONE;
+        uint32_t index =
+            i ? grown_child(g, parent == CTP_NONE ? 0 : indices.items[parent], n->key) : 0;
+        g->items.items[index].samples += n->count;
+        g->items.items[index].returns += n->returns;
+        vec_push(&indices, index);
+    }
+    vec_free(&indices);
+    vec_free(&list.items);
+}
+
+/*
+ * The calls of a thread. A record's own node is its function's entry; what it calls hangs below
+ * the node of the place from where it calls, as the frames of a walked stack do.
+ */
+static void grow_calls(struct grown_tree *g, const struct arena_view *v,
+                       const struct arena_thread *t)
+{
+    struct key_table places = {
+        0}; /* from a record's place to the node that its callees hang below */
+    VEC(const struct arena_record_chunk *) chunks = {0};
+    uint64_t most = v->size / sizeof(struct arena_record_chunk);
+    const struct arena_record_chunk *k;
+    for (uint32_t place = t->first_record_chunk; most-- && (k = at(v, place, sizeof *k));
+         place = k->next)
+        vec_push(&chunks, k);
+    for (size_t i = chunks.count; i-- > 0;) {
+        uint32_t count = chunks.items[i]->count;
+        for (uint32_t n = 0; n < count && n < ARENA_CHUNK_RECORDS; n++) {
+            const struct arena_record *r = &chunks.items[i]->records[n];
+            uint32_t place = (uint32_t)(((const char *)r - v->bytes) / 8);
+            struct key_slot *parent = slot_for(&places, r->parent);
+            uint32_t above = parent->index_plus_one ? parent->index_plus_one - 1 : 0;
+            uint32_t caller = r->site ? grown_child(g, above, r->site) : above;
+            struct key_slot *slot = slot_for(&places, place);
+            slot->index_plus_one = caller + 1;
+            g->calls += r->count;
+            g->records++;
+            if (r->callee) {
+                uint32_t node = grown_child(g, caller, r->callee);
+                g->items.items[node].calls += r->count;
+            }
+        }
+    }
+    vec_free(&chunks);
+    free_table(&places);
+}
+
+static void grow_tree(struct grown_tree *g, const struct arena_view *v,
+                      const struct arena_thread *t)
+{
+    *g = (struct grown_tree){0};
+    if (!t->first_chunk && !t->first_record_chunk)
+        return;
+    grown_child(g, CTP_NONE, KEY_MAKE(0, KEY_ROOT, 0));
+    grow_samples(g, v, t);
+    grow_calls(g, v, t);
+}
+
 /* Visits the threads of an arena, oldest first. */
 typedef void thread_fn(struct collector *c, const struct arena_view *v,
                        const struct arena_thread *t, uint32_t process, uint32_t *next_node);
@@ -361,12 +485,11 @@ typedef void thread_fn(struct collector *c, const struct arena_view *v,
 static void count_thread(struct collector *c, const struct arena_view *v,
                          const struct arena_thread *t, uint32_t process, uint32_t *next_node)
 {
-    struct node_list list = {0};
+    struct grown_tree tree;
     (void)process;
-    list_nodes(v, t, &list);
-    vec_push(&c->node_counts, (uint32_t)list.items.count);
-    *next_node += (uint32_t)list.items.count;
-    vec_free(&list.items);
+    grow_tree(&tree, v, t);
+    *next_node += (uint32_t)tree.items.count;
+    vec_push(&c->trees, tree);
 }
 
 static void add_thread(struct collector *c, const struct arena_view *v,
@@ -374,11 +497,7 @@ static void add_thread(struct collector *c, const struct arena_view *v,
 {
     if (c->next_count == c->last_count)
         return; /* it came after they were counted */
-    struct node_list list = {0};
-    list_nodes(v, t, &list);
-    uint32_t counted = c->node_counts.items[c->next_count++];
-    if (list.items.count > counted)
-        list.items.count = counted;
+    struct grown_tree *tree = &c->trees.items[c->next_count++];
     char name[ARENA_NAME_BYTES + 1] = "";
     const struct arena_header *h = (const struct arena_header *)v->bytes;
     memcpy(name, t->name, ARENA_NAME_BYTES);
@@ -389,13 +508,15 @@ static void add_thread(struct collector *c, const struct arena_view *v,
                              .start_ns = since_1970(h, t->start_ns),
                              .end_ns = since_1970(h, t->end_ns)};
     uint32_t thread = profile_add_thread(c->writer, &out);
-    if (list.items.count) {
+    if (tree->items.count) {
         profile_add_root(c->writer, thread, CTP_NONE);
-        write_thread(c, v, &list, *next_node);
-        *next_node += (uint32_t)list.items.count;
+        write_thread(c, tree, *next_node, h->period_ns);
+        *next_node += (uint32_t)tree->items.count;
     }
+    c->process.calls += tree->calls;
+    c->process.records += tree->records;
+    free_grown(tree);
     add_thread_totals(&c->process, t);
-    vec_free(&list.items);
 }
 
 static void each_thread(struct collector *c, const struct arena_view *v, uint32_t process,
@@ -493,6 +614,11 @@ static double percentile_ns(const struct totals *t, double share, double ticks_p
     return 0;
 }
 
+static const char *const slow_names[SLOW_REASONS] = {[SLOW_NEW] = "slow_new_contexts",
+                                                     [SLOW_RESYNC] = "slow_resyncs",
+                                                     [SLOW_UNCOUNTED] = "slow_uncounted",
+                                                     [SLOW_OTHER] = "slow_others"};
+
 static void add_facts(struct collector *c, enum ctp_scope scope, uint32_t index,
                       const struct totals *t)
 {
@@ -514,11 +640,19 @@ static void add_facts(struct collector *c, enum ctp_scope scope, uint32_t index,
     profile_fact_f64(w, scope, index, "handler_s", (double)t->handler_ticks / ticks / 1e9);
     profile_fact_f64(w, scope, index, "frames_walked_per_sample",
                      t->samples ? (double)t->walked / (double)t->samples : 0);
-    if (c->has_returns) {
+    if (c->returns_metric != CTP_NONE) {
         profile_fact_u64(w, scope, index, "marks_set", t->marks_set);
         profile_fact_u64(w, scope, index, "bounces", t->bounces);
         profile_fact_u64(w, scope, index, "frames_reused", t->reused);
         profile_fact_u64(w, scope, index, "stale_marks", t->stale);
+    }
+    if (c->calls_metric != CTP_NONE) {
+        profile_fact_u64(w, scope, index, "calls", t->calls);
+        profile_fact_u64(w, scope, index, "call_records", t->records);
+        for (unsigned i = 0; i < SLOW_REASONS; i++)
+            profile_fact_u64(w, scope, index, slow_names[i], t->slow[i]);
+        profile_fact_u64(w, scope, index, "sites", t->sites);
+        profile_fact_u64(w, scope, index, "sites_not_edited", t->sites_not_edited);
     }
     profile_fact_u64(w, scope, index, "verify_checked", t->checked);
     profile_fact_u64(w, scope, index, "verify_differ", t->differ);
@@ -545,6 +679,8 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     open_modules(c, &v, h->program);
     each_thread(c, &v, process, nodes, add_thread);
     c->process.arena_bytes = h->used;
+    c->process.sites = h->sites;
+    c->process.sites_not_edited = h->sites_not_edited;
     for (unsigned k = 0; k < ARENA_LOSSES; k++)
         c->process.lost += h->lost[k];
     c->process.threads_not_sampled = h->threads_not_sampled;
@@ -560,34 +696,45 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     jit_free(&c->jit);
 }
 
+static uint32_t add_metric(struct collector *c, const char *name, const char *unit,
+                           const char *description, struct ctp_metric rest)
+{
+    rest.name = profile_add_string(c->writer, name);
+    rest.unit = profile_add_string(c->writer, unit);
+    rest.description = profile_add_string(c->writer, description);
+    return profile_add_metric(c->writer, &rest);
+}
+
+static void add_metrics(struct collector *c)
+{
+    const struct server *s = c->recording->server;
+    c->metric = c->returns_metric = c->calls_metric = CTP_NONE;
+    if (!(s->flags & CHANNEL_NO_SAMPLES))
+        c->metric =
+            add_metric(c, "cpu", "ns", "user CPU time",
+                       (struct ctp_metric){.kind = CTP_METRIC_SAMPLED, .period = s->period_ns});
+    if (s->flags & CHANNEL_TRAMPOLINE)
+        c->returns_metric =
+            add_metric(c, "returns", "returns", "returns of calls that were under way at a sample",
+                       (struct ctp_metric){.kind = CTP_METRIC_AT_LEAST});
+    if (s->flags & CHANNEL_EXACT)
+        c->calls_metric = add_metric(c, "calls", "calls", "calls of this context",
+                                     (struct ctp_metric){.kind = CTP_METRIC_EXACT});
+}
+
 int collect_profile(const struct recording *recording, struct ct_error *err)
 {
     struct collector c = {.recording = recording};
     const struct server *s = recording->server;
     CT_TRY(profile_writer_open(recording->options->output, &c.writer, err));
-    struct ctp_metric metric = {.name = profile_add_string(c.writer, "cpu"),
-                                .unit = profile_add_string(c.writer, "ns"),
-                                .description = profile_add_string(c.writer, "user CPU time"),
-                                .kind = CTP_METRIC_SAMPLED,
-                                .period = s->period_ns};
-    c.metric = profile_add_metric(c.writer, &metric);
-    c.has_returns = s->flags & CHANNEL_TRAMPOLINE;
-    if (c.has_returns) {
-        struct ctp_metric returns = {
-            .name = profile_add_string(c.writer, "returns"),
-            .unit = profile_add_string(c.writer, "returns"),
-            .description =
-                profile_add_string(c.writer, "returns of calls that were under way at a sample"),
-            .kind = CTP_METRIC_AT_LEAST};
-        c.returns_metric = profile_add_metric(c.writer, &returns);
-    }
+    add_metrics(&c);
     uint32_t nodes = 0;
     VEC(size_t) last_counts = {0};
     for (size_t i = 0; i < s->arenas.count; i++) {
         struct arena_view v = {(const char *)s->arenas.items[i].header,
                                s->arenas.items[i].allocated};
         each_thread(&c, &v, 0, &nodes, count_thread);
-        vec_push(&last_counts, c.node_counts.count);
+        vec_push(&last_counts, c.trees.count);
     }
     profile_begin_nodes(c.writer, nodes);
     nodes = 0;
@@ -601,9 +748,10 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
         c.all.stime_s = recording->stime_s;
     }
     add_facts(&c, CTP_SCOPE_PROFILE, 0, &c.all);
-    add_facts(&c, CTP_SCOPE_METRIC, c.metric, &c.all);
+    if (c.metric != CTP_NONE)
+        add_facts(&c, CTP_SCOPE_METRIC, c.metric, &c.all);
     vec_free(&c.modules);
-    vec_free(&c.node_counts);
+    vec_free(&c.trees);
     vec_free(&last_counts);
     return profile_writer_commit(c.writer, err);
 }

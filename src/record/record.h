@@ -17,9 +17,14 @@ struct record_options {
     bool verify;
     bool no_lines; /* function names only: debug information is not read */
     bool trampoline;
-    double delay_s;    /* before the first sample */
-    double duration_s; /* of sampling; 0: to the end */
-    char **command;    /* the program and its arguments; ends with NULL */
+    bool samples;
+    bool exact;          /* count every call in its context; the rest is about that */
+    const char *modules; /* a glob for the modules whose calls are counted; NULL: all */
+    bool fold_recursion;
+    uint64_t max_nodes; /* 0: as many as there is room for */
+    double delay_s;     /* before the first sample */
+    double duration_s;  /* of sampling; 0: to the end */
+    char **command;     /* the program and its arguments; ends with NULL */
 };
 
 /* Runs the program to its end. `exit_status` is what the shell would have seen. */

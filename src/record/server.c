@@ -1,9 +1,11 @@
 #include "record/server.h"
 
+#include "edit/plan.h"
 #include "runtime/channel_format.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -383,7 +385,8 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
                                       .period_ns = s->period_ns,
                                       .flags = (uint32_t)s->flags,
                                       .tick_cost_ns = s->tick_cost_ns,
-                                      .paused = s->paused};
+                                      .paused = s->paused,
+                                      .most_records = s->most_records};
     program_of(pid, a.header->program);
     __atomic_store_n(&a.header->magic, ARENA_MAGIC, __ATOMIC_RELEASE); /* complete from here on */
     vec_push(&s->arenas, a);
@@ -397,6 +400,35 @@ static int find_map(struct server *s, int file)
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     struct open_map *map = open_maps_find(&s->maps, path);
     return map ? open_map_fd(map) : -1;
+}
+
+/* Are the calls of this module to be counted? */
+static bool is_wanted(const struct server *s, const char *link)
+{
+    char path[4096];
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (!s->modules || length <= 0)
+        return true;
+    path[length] = '\0';
+    const char *name = strrchr(path, '/');
+    return fnmatch(s->modules, path, 0) == 0 || (name && fnmatch(s->modules, name + 1, 0) == 0);
+}
+
+static int find_plan(struct server *s, int file)
+{
+    char path[64];
+    struct plan plan;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    if (!is_wanted(s, path) || plan_for_file(&s->maps.cache, path, &plan, NULL) != CT_OK)
+        return -1;
+    int fd = memfd_create("plan", MFD_CLOEXEC);
+    if (fd >= 0 &&
+        write(fd, plan.header, plan.header->file_bytes) != (ssize_t)plan.header->file_bytes) {
+        close(fd);
+        fd = -1;
+    }
+    plan_close(&plan);
+    return fd;
 }
 
 union descriptor_room {
@@ -467,13 +499,16 @@ static void answer_one(struct server *s, int fd)
     } else if (m.kind == CHANNEL_MAP && came >= 0) {
         sent = find_map(s, came);
         kind = CHANNEL_MAP_IS;
+    } else if (m.kind == CHANNEL_PLAN && came >= 0) {
+        sent = find_plan(s, came);
+        kind = CHANNEL_PLAN_IS;
     }
     m.kind = sent >= 0 ? kind : CHANNEL_REFUSED;
     m.arena_bytes = ARENA_MOST;
     m.period_ns = s->period_ns;
     m.flags = s->flags;
     reply(fd, &m, sent);
-    if (sent >= 0 && kind == CHANNEL_WELCOME) /* the maps keep theirs */
+    if (sent >= 0 && kind != CHANNEL_MAP_IS) /* the maps keep theirs */
         close(sent);
     if (came >= 0)
         close(came);

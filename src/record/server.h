@@ -35,6 +35,8 @@ struct server {
     char *address;        /* the value of the environment variable */
     uint64_t period_ns;
     uint32_t tick_cost_ns; /* as in the arenas */
+    const char *modules;   /* engine exact: a glob, or NULL */
+    uint64_t most_records; /* of engine exact; 0: as many as fit */
     uint64_t flags;
     bool paused;
     unsigned without_arena; /* processes that asked for one, and there was no room */

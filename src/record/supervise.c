@@ -169,6 +169,17 @@ static void say_what_is_missing(const struct server *server, const char *path)
     if (lost)
         fprintf(stderr, "calltrail: %llu samples are lost: no room in %s\n",
                 (unsigned long long)lost, server->folder.path);
+    for (size_t i = 0; i < server->arenas.count; i++) {
+        const struct arena_header *h = server->arenas.items[i].header;
+        if (!(h->flags & CHANNEL_EXACT) || !(server->arenas.items[i].is_full ||
+                                             (h->most_records && h->records >= h->most_records)))
+            continue;
+        fprintf(stderr,
+                "calltrail: pid %u had more than %llu contexts: what came later is counted in one; "
+                "%s\n",
+                (unsigned)server->arenas.items[i].pid, (unsigned long long)h->records,
+                h->most_records ? "see --max-nodes" : "--fold-recursion or --modules need fewer");
+    }
     if (alive)
         fprintf(stderr, "calltrail: %u process%s on (pid %d%s), recorded up to here\n", alive,
                 alive == 1 ? " goes" : "es go", first, alive == 1 ? "" : ", …");
@@ -252,10 +263,15 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
     char *path = NULL, *runtime = find_runtime();
     if (!runtime)
         return ct_fail(err, "libcalltrail-rt.so is not where calltrail is; install both");
-    uint64_t flags = (options->follow ? CHANNEL_FOLLOW : 0u) |
-                     (options->verify ? CHANNEL_VERIFY : 0u) |
-                     (options->trampoline ? CHANNEL_TRAMPOLINE : 0u);
+    uint64_t flags =
+        (options->follow ? CHANNEL_FOLLOW : 0u) | (options->verify ? CHANNEL_VERIFY : 0u) |
+        (options->trampoline && !options->exact ? CHANNEL_TRAMPOLINE : 0u) |
+        (options->exact ? CHANNEL_EXACT : 0u) | (options->fold_recursion ? CHANNEL_FOLD : 0u) |
+        (options->samples ? 0u : CHANNEL_NO_SAMPLES);
     struct server server;
+    if (options->exact)
+        fprintf(stderr, "calltrail: --engine exact is experimental: see its limits in "
+                        "calltrail-record(1)\n");
     int status = target_find(options->command[0], &path, err);
     if (status == CT_OK)
         status = check_output(options->output, err);
@@ -266,6 +282,8 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
         if (server.maps.cache.warning.text[0])
             fprintf(stderr, "calltrail: warning: %s\n", server.maps.cache.warning.text);
         server.tick_cost_ns = measure_tick_cost();
+        server.modules = options->modules;
+        server.most_records = options->max_nodes;
         status = run_program(options, &server, path, runtime, exit_status, err);
         bool keep = status != CT_OK && server.arenas.count;
         if (keep)

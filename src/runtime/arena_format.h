@@ -17,13 +17,14 @@
 #include <stdint.h>
 
 #define ARENA_MAGIC   UINT64_C(0x0a616e6572616c6c) /* "llarena\n" */
-#define ARENA_VERSION 3
+#define ARENA_VERSION 4
 
 enum {
     ARENA_NAME_BYTES = 16,
     ARENA_ENDS = 16,
     ARENA_CHUNK_NODES = 256,
     ARENA_HISTOGRAM = 96,
+    ARENA_SLOW = 8,
     ARENA_PROGRAM_BYTES = 1024
 };
 
@@ -52,13 +53,16 @@ struct arena_header {
     _Atomic uint32_t first_thread;        /* places of lists, newest first */
     _Atomic uint32_t first_module;
     _Atomic uint64_t lost[ARENA_LOSSES];
-    uint64_t utime_ns, stime_ns;       /* CPU time so far, when the process last said so */
-    uint64_t said_ns;                  /* when that was: at its end, if all went well */
-    _Atomic uint32_t paused;           /* the supervisor's word: no samples now */
-    uint32_t outer_pid;                /* its pid, as the supervisor's namespace has it */
-    uint32_t flags;                    /* enum channel_flags */
-    uint32_t tick_cost_ns;             /* CPU time of a tick's signal that is no user time, about */
-    char program[ARENA_PROGRAM_BYTES]; /* what it runs, by the supervisor */
+    uint64_t utime_ns, stime_ns; /* CPU time so far, when the process last said so */
+    uint64_t said_ns;            /* when that was: at its end, if all went well */
+    _Atomic uint32_t paused;     /* the supervisor's word: no samples now */
+    uint32_t outer_pid;          /* its pid, as the supervisor's namespace has it */
+    uint32_t flags;              /* enum channel_flags */
+    uint32_t tick_cost_ns;       /* CPU time of a tick's signal that is no user time, about */
+    _Atomic uint64_t records;    /* of engine exact: contexts so far, */
+    uint64_t most_records;       /* and how many there may be; 0: as many as fit */
+    _Atomic uint64_t sites, sites_not_edited; /* of the modules that were edited */
+    char program[ARENA_PROGRAM_BYTES];        /* what it runs, by the supervisor */
 };
 
 /*
@@ -88,9 +92,12 @@ struct arena_thread {
     uint32_t tid;
     char name[ARENA_NAME_BYTES];
     uint64_t start_ns;
-    uint64_t end_ns;              /* 0: it was still there */
-    uint32_t root;                /* place of its first node */
-    _Atomic uint32_t first_chunk; /* of nodes, newest first */
+    uint64_t end_ns;                     /* 0: it was still there */
+    uint32_t root;                       /* place of its first node */
+    _Atomic uint32_t first_chunk;        /* of nodes, newest first */
+    _Atomic uint32_t first_record_chunk; /* newest first */
+    uint32_t unused;
+    uint64_t slow[ARENA_SLOW]; /* calls that went the slow way, by enum slow_reason */
     _Atomic uint64_t samples;
     uint64_t ends[ARENA_ENDS]; /* samples by how the walk ended, enum walk_end */
     uint64_t fired, arrived;   /* how often the event fired, and how many signals came of it */
@@ -102,6 +109,15 @@ struct arena_thread {
     uint64_t frames_reused;      /* known from a mark, and not even looked at */
     uint64_t stale_marks;        /* samples that found a mark jumped over or on another stack */
     uint32_t handler_histogram[ARENA_HISTOGRAM]; /* by the logarithm: see histogram_bucket */
+};
+
+/* Engine `exact`: why a call did not go the fast way. */
+enum slow_reason {
+    SLOW_NEW,       /* a context that was not there before */
+    SLOW_RESYNC,    /* the stack had to be walked */
+    SLOW_UNCOUNTED, /* nothing could be done: in the midst of another, or without memory */
+    SLOW_OTHER,     /* none of that: the context was there */
+    SLOW_REASONS
 };
 
 /*
@@ -123,6 +139,29 @@ struct arena_node {
     uint32_t hash;    /* of all keys from the root to here; the runtime's own */
     uint32_t count;   /* samples whose innermost frame this is: enough for 49 days at 999 Hz */
     uint32_t returns; /* of frames in this context that were marked */
+};
+
+/* Engine `exact`: a calling context, and how often it was entered. */
+struct arena_record {
+    uint64_t count;
+    uint64_t site;   /* key of the return address of the call, or of the tail jump */
+    uint64_t callee; /* key of the function that was entered */
+    uint32_t parent; /* place; 0: the thread itself */
+    uint32_t flags;  /* enum record_flags */
+};
+
+enum record_flags {
+    RECORD_TAIL = 1,
+    RECORD_BACK = 2,    /* the call led back to a context that was there: this only counts */
+    RECORD_OVERFLOW = 4 /* counts whatever there was no room for */
+};
+
+enum { ARENA_CHUNK_RECORDS = 128 };
+
+struct arena_record_chunk {
+    uint32_t next;
+    _Atomic uint32_t count;
+    struct arena_record records[ARENA_CHUNK_RECORDS];
 };
 
 /* Nodes of one thread. `count` is raised after a node is complete. */

@@ -143,14 +143,15 @@ bool channel_attach(void)
     return arena != NULL;
 }
 
-const void *channel_ask_map(int file, const char *path, size_t *bytes)
+static const void *ask_for(uint32_t kind, uint32_t expected, int file, const char *path,
+                           size_t *bytes)
 {
     lock_message();
-    message.kind = CHANNEL_MAP;
+    message.kind = kind;
     size_t length = strnlen(path, sizeof message.text - 1);
     memcpy(message.text, path, length);
     message.text_bytes = (uint32_t)length;
-    int fd = ask(file, CHANNEL_MAP_IS);
+    int fd = ask(file, expected);
     unlock_message();
     struct stat status;
     if (fd < 0)
@@ -161,4 +162,14 @@ const void *channel_ask_map(int file, const char *path, size_t *bytes)
     }
     *bytes = (size_t)status.st_size;
     return map_descriptor(fd, (uint64_t)status.st_size, PROT_READ);
+}
+
+const void *channel_ask_map(int file, const char *path, size_t *bytes)
+{
+    return ask_for(CHANNEL_MAP, CHANNEL_MAP_IS, file, path, bytes);
+}
+
+const void *channel_ask_plan(int file, const char *path, size_t *bytes)
+{
+    return ask_for(CHANNEL_PLAN, CHANNEL_PLAN_IS, file, path, bytes);
 }

@@ -25,10 +25,19 @@ enum channel_kind {
     CHANNEL_WELCOME,   /* settings; the descriptor is the arena */
     CHANNEL_MAP,       /* asks for the map of the file whose descriptor comes along */
     CHANNEL_MAP_IS,    /* the map's descriptor */
+    CHANNEL_PLAN,      /* asks for the edit plan of the file whose descriptor comes along */
+    CHANNEL_PLAN_IS,   /* the plan's descriptor */
     CHANNEL_REFUSED,   /* not to be recorded, or there is no map */
 };
 
-enum channel_flags { CHANNEL_FOLLOW = 1, CHANNEL_VERIFY = 2, CHANNEL_TRAMPOLINE = 4 };
+enum channel_flags {
+    CHANNEL_FOLLOW = 1,
+    CHANNEL_VERIFY = 2,
+    CHANNEL_TRAMPOLINE = 4,
+    CHANNEL_EXACT = 8,
+    CHANNEL_NO_SAMPLES = 16,
+    CHANNEL_FOLD = 32 /* engine exact: recursions share their records */
+};
 
 struct channel_message {
     uint32_t kind;

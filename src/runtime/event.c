@@ -12,6 +12,7 @@
 #include "runtime/thread.h"
 
 #include "runtime/arch/x86_64/syscall.h"
+#include "runtime/channel_format.h"
 
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -148,6 +149,8 @@ static uint64_t random_part(const struct thread *t, uint64_t period_ns)
 
 bool event_start(struct thread *t)
 {
+    if (guest->flags & CHANNEL_NO_SAMPLES)
+        return true;
     uint64_t first_ns = random_part(t, guest->arena->period_ns);
     t->first_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     t->first_period_ns = first_ns;

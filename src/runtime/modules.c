@@ -8,6 +8,7 @@
  * Handlers read a set that never changes. A new set is made in the other of two buffers; it is only
  * written over when no handler can be using it any more.
  */
+#include "runtime/channel_format.h"
 #include "runtime/process.h"
 
 #include "runtime/arch/x86_64/syscall.h"
@@ -31,12 +32,18 @@ struct known_module {
     enum module_role role;
 };
 
+struct function_table {
+    const struct map_function *items;
+    uint32_t count;
+};
+
 struct module_set {
     struct walk_modules set;
     struct walk_module items[MOST_MODULES];
     struct map_tables tables[MOST_MODULES];
     uint32_t ids[MOST_MODULES];
     enum module_role roles[MOST_MODULES];
+    struct function_table functions[MOST_MODULES];
 };
 
 static struct known_module known[MOST_MODULES]; /* sorted by start */
@@ -123,6 +130,15 @@ static bool find_range(const ElfW(Phdr) * headers, unsigned count, uint64_t bias
     return *start < *end;
 }
 
+/* A module as the dynamic linker has loaded it. */
+struct loaded {
+    uint64_t start, end, bias;
+    const ElfW(Phdr) * headers;
+    unsigned header_count;
+    const char *path;
+    uint32_t kind; /* enum arena_module_kind */
+};
+
 static struct known_module *find_known(uint64_t start, uint64_t end)
 {
     for (uint32_t i = 0; i < known_count; i++)
@@ -166,6 +182,26 @@ static void add_module(struct known_module *out, uint64_t start, uint64_t end, i
     record_module(out, path, kind);
 }
 
+/* The edits of a module; the linker binds in ways of its own and stays as it is, as we do. */
+static void edit(const struct known_module *m, const char *path, const struct loaded *l)
+{
+    if (!(guest->flags & CHANNEL_EXACT) || !m->map || m->role == ROLE_LINKER ||
+        m->role == ROLE_OURS)
+        return;
+    struct edit_request request = {.base = m->walk.base,
+                                   .module_id = m->id,
+                                   .headers = l->headers,
+                                   .header_count = l->header_count,
+                                   .bias = l->bias};
+    int file = (int)raw_syscall4(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+    if (file < 0)
+        return;
+    request.plan = channel_ask_plan(file, path, &request.plan_bytes);
+    raw_syscall3(SYS_close, file, 0, 0);
+    if (request.plan && !edit_module(&request))
+        raw_syscall3(SYS_munmap, (long)request.plan, (long)request.plan_bytes, 0);
+}
+
 /* The vdso has no file: its image is copied into one. */
 static int vdso_file(uint64_t start, uint64_t end)
 {
@@ -177,20 +213,24 @@ static int vdso_file(uint64_t start, uint64_t end)
 
 static struct known_module fresh[MOST_MODULES];
 
-static uint32_t take(uint32_t n, uint64_t start, uint64_t end, const char *path, uint32_t kind)
+static uint32_t take(uint32_t n, const struct loaded *l)
 {
     if (n == MOST_MODULES)
         return n;
-    const struct known_module *old = find_known(start, end);
+    const struct known_module *old = find_known(l->start, l->end);
     if (old) {
         fresh[n] = *old;
-        if (known_in != guest->arena) /* a child's arena does not know what its parent had loaded */
-            record_module(&fresh[n], path, kind);
+        if (known_in != guest->arena) { /* a child's arena does not know what its parent loaded */
+            record_module(&fresh[n], l->path, l->kind);
+            edited_renumber(fresh[n].walk.base, fresh[n].id);
+        }
     } else {
-        int file = kind == MODULE_VDSO ? vdso_file(start, end)
-                                       : (int)raw_syscall4(SYS_openat, AT_FDCWD, (long)path,
-                                                           O_RDONLY | O_CLOEXEC, 0);
-        add_module(&fresh[n], start, end, file, path, kind);
+        int file = l->kind == MODULE_VDSO ? vdso_file(l->start, l->end)
+                                          : (int)raw_syscall4(SYS_openat, AT_FDCWD, (long)l->path,
+                                                              O_RDONLY | O_CLOEXEC, 0);
+        add_module(&fresh[n], l->start, l->end, file, l->path, l->kind);
+        if (l->kind == MODULE_FILE)
+            edit(&fresh[n], l->path, l);
     }
     return n + 1;
 }
@@ -201,6 +241,8 @@ static void forget_unloaded(uint32_t count)
         bool stays = false;
         for (uint32_t k = 0; k < count && !stays; k++)
             stays = fresh[k].walk.start == known[i].walk.start && fresh[k].map == known[i].map;
+        if (!stays)
+            edit_forget_module(known[i].walk.base);
         if (!stays && known[i].map)
             raw_syscall3(SYS_munmap, (long)known[i].map, (long)known[i].map_bytes, 0);
     }
@@ -217,6 +259,54 @@ static void sort_fresh(uint32_t count)
     }
 }
 
+static struct function_table functions_of(const struct known_module *m)
+{
+    const struct map_header *h = m->map;
+    if (!h || h->sections[MAP_FUNCTIONS].offset > m->map_bytes ||
+        h->sections[MAP_FUNCTIONS].count >
+            (m->map_bytes - h->sections[MAP_FUNCTIONS].offset) / sizeof(struct map_function))
+        return (struct function_table){0};
+    return (struct function_table){
+        (const void *)((const char *)m->map + h->sections[MAP_FUNCTIONS].offset),
+        (uint32_t)h->sections[MAP_FUNCTIONS].count};
+}
+
+uint32_t modules_find(const struct walk_modules *set, uint64_t address)
+{
+    uint32_t low = 0, high = set->count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (set->items[middle].start <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && address < set->items[low - 1].end ? low - 1 : UINT32_MAX;
+}
+
+uint64_t modules_function(const struct walk_modules *set, uint64_t address)
+{
+    uint32_t index = modules_find(set, address);
+    if (index == UINT32_MAX)
+        return address;
+    const struct function_table *t = &((const struct module_set *)set)->functions[index];
+    uint64_t base = set->items[index].base, offset = address - base;
+    uint32_t low = 0, high = t->count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (t->items[middle].start <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!low || offset - t->items[low - 1].start >= t->items[low - 1].size)
+        return address;
+    const struct map_function *f = &t->items[low - 1];
+    for (unsigned most = 8; most-- && (f->flags & FUNCTION_FRAGMENT) && f->parent < t->count;)
+        f = &t->items[f->parent];
+    return base + f->start;
+}
+
 static void publish(uint32_t count)
 {
     struct module_set *next = &sets[current ^= 1];
@@ -227,6 +317,7 @@ static void publish(uint32_t count)
         next->items[i].tables = fresh[i].map ? &next->tables[i] : NULL;
         next->ids[i] = fresh[i].id;
         next->roles[i] = fresh[i].role;
+        next->functions[i] = functions_of(&fresh[i]);
     }
     next->set =
         (struct walk_modules){.count = count, .generation = generation, .items = next->items};
@@ -238,28 +329,27 @@ void modules_refresh(void)
     if (!guest->arena)
         return;
     uint32_t n = 0;
-    uint64_t start, end;
     for (const struct link_map *l = _r_debug.r_map; l; l = l->l_next) {
-        const char *path = l->l_name;
-        const ElfW(Phdr) * headers;
-        unsigned count;
+        struct loaded m = {.bias = l->l_addr, .path = l->l_name, .kind = MODULE_FILE};
         if (l == _r_debug.r_map) { /* the program itself: the list has no name for it */
-            headers = (const void *)getauxval(AT_PHDR);
-            count = (unsigned)getauxval(AT_PHNUM);
-            path = "/proc/self/exe";
+            m.headers = (const void *)getauxval(AT_PHDR);
+            m.header_count = (unsigned)getauxval(AT_PHNUM);
+            m.path = "/proc/self/exe";
         } else {
             const ElfW(Ehdr) *h = (const void *)l->l_addr;
             if (!h || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)
                 continue;
-            headers = (const void *)(l->l_addr + h->e_phoff);
-            count = h->e_phnum;
+            m.headers = (const void *)(l->l_addr + h->e_phoff);
+            m.header_count = h->e_phnum;
         }
-        if (!find_range(headers, count, l->l_addr, &start, &end))
+        if (!find_range(m.headers, m.header_count, m.bias, &m.start, &m.end))
             continue;
-        bool is_vdso = l->l_addr == getauxval(AT_SYSINFO_EHDR);
-        if (is_vdso) /* the kernel maps whole pages of the image */
-            end = (end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-        n = take(n, start, end, is_vdso ? "[vdso]" : path, is_vdso ? MODULE_VDSO : MODULE_FILE);
+        if (l->l_addr == getauxval(AT_SYSINFO_EHDR)) { /* the kernel maps whole pages of it */
+            m.end = (m.end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+            m.path = "[vdso]";
+            m.kind = MODULE_VDSO;
+        }
+        n = take(n, &m);
     }
     sort_fresh(n);
     publish(n);

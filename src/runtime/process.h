@@ -50,6 +50,9 @@ bool channel_attach(void);
 /* The map of a file that is open here: its bytes, mapped read-only, or NULL. */
 const void *channel_ask_map(int file, const char *path, size_t *bytes);
 
+/* The same for its edit plan. */
+const void *channel_ask_plan(int file, const char *path, size_t *bytes);
+
 /* --- modules (modules.c) ------------------------------------------------------------------- */
 
 /* Makes the set of modules new from what the dynamic linker has loaded. */
@@ -64,6 +67,42 @@ enum module_role modules_role(const struct walk_modules *set, uint32_t index);
 
 /* The arena's id of a module of the current set. */
 uint32_t modules_id(const struct walk_modules *set, uint32_t index);
+
+/* The start of the function that holds an address, cold parts counting as their function's; the
+ * address itself where nothing is known. */
+uint64_t modules_function(const struct walk_modules *set, uint64_t address);
+
+/* The index of the module that holds an address, or UINT32_MAX. */
+uint32_t modules_find(const struct walk_modules *set, uint64_t address);
+
+/* --- engine exact (exact.c, edit.c) ---------------------------------------------------------- */
+
+void exact_before_fork(void);
+void exact_after_fork(void); /* in the parent */
+void exact_forget(void);     /* in a child that was forked */
+void exact_thread_ends(void);
+void exact_process_ends(void);
+
+/* Changes registers inside a stub to those of its site. False: not now, it is at work. */
+bool exact_leave_stub(struct walk_registers *registers);
+
+/* For --verify: is the shadow stack what a walk found? Frames are outermost first. */
+bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *frames,
+                  uint32_t count);
+
+/* Applies a plan to a module that nobody runs yet. */
+struct edit_request {
+    uint64_t base;
+    uint32_t module_id;
+    const void *plan;
+    size_t plan_bytes;
+    const void *headers; /* its program headers */
+    unsigned header_count;
+    uint64_t bias; /* what is added to their addresses */
+};
+bool edit_module(const struct edit_request *request);
+void edit_forget_module(uint64_t base);                  /* it has been unloaded */
+void edited_renumber(uint64_t base, uint32_t module_id); /* in a child's arena it has another */
 
 /* --- threads (threads.c) ------------------------------------------------------------------- */
 

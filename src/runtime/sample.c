@@ -106,6 +106,8 @@ static void verify(struct thread *t, const struct walk_modules *modules,
     bool same = plain.count == t->stack.count && plain.end == t->stack.end;
     for (uint32_t i = 0; same && i < plain.count; i++)
         same = frames[plain.count - 1 - i].pc == t->stack.frames[i].pc;
+    if (same && (guest->flags & CHANNEL_EXACT) && t->stack.end == WALK_COMPLETE)
+        same = exact_agrees(modules, t->stack.frames, t->stack.count);
     t->record->verify_checked++;
     t->record->verify_differ += !same;
 }
@@ -145,6 +147,10 @@ static bool take_sample(struct thread *t, const ucontext_t *context, uint64_t ti
     }
     struct walk_registers r;
     take_registers(context, &r);
+    if ((guest->flags & CHANNEL_EXACT) && !exact_leave_stub(&r)) {
+        owe(t, LOST_BUSY, ticks);
+        return true;
+    }
     const struct walk_modules *modules = guest->modules;
     struct walk_memory memory = memory_for(t, r.value[X86_RSP]);
     const struct walk_memory at_first = memory;

@@ -39,6 +39,7 @@ static void begin(void)
 void begin_in_child(void)
 {
     threads_forget();
+    exact_forget();
     begin(); /* the page is empty now: this is another process */
 }
 
@@ -107,6 +108,7 @@ void say_cpu_time(void)
 
 static __attribute__((destructor)) void at_exit(void)
 {
+    exact_process_ends();
     say_cpu_time();
 }
 
@@ -127,6 +129,6 @@ static __attribute__((constructor)) void start(int argc, char **argv, char **env
     threads_prepare();
     sample_install();
     modules_watch();
-    pthread_atfork(NULL, NULL, begin_in_child);
+    pthread_atfork(exact_before_fork, exact_after_fork, begin_in_child);
     begin();
 }

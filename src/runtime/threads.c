@@ -177,6 +177,7 @@ void thread_end(void)
         t->record->end_ns = clock_ns(CLOCK_MONOTONIC);
     }
     trampoline_unmark(t, (uint64_t)__builtin_frame_address(0));
+    exact_thread_ends();
     self = NULL;
     lock_list();
     for (struct thread **at = &guest->threads; *at; at = &(*at)->next) {

@@ -17,7 +17,8 @@ class Case:
     def __init__(self, name, source=None, flags=(), compiler="cc", arguments=(), checks=(),
                  burns=True, complete=0.999, status=0, notes=None, refused=None,
                  refused_status=1, more=(), prepare=None, command=None, launch=None,
-                 record_options=(), recorded_env=None, noticed=None, timeout_s=None):
+                 record_options=(), recorded_env=None, noticed=None, timeout_s=None,
+                 exact_not=None):
         self.name, self.source, self.flags = name, source or name + ".c", list(flags)
         self.compiler, self.arguments, self.checks = compiler, list(arguments), list(checks)
         self.burns, self.complete, self.status = burns, complete, status
@@ -27,6 +28,7 @@ class Case:
         self.command, self.launch = command, launch
         self.record_options, self.recorded_env = list(record_options), recorded_env or {}
         self.noticed, self.timeout_s = noticed, timeout_s  # for what the suite must find wrong
+        self.exact_not = exact_not  # why it is left out under engine exact
 
     def builds(self):
         for out, flags, files in self.more:
@@ -336,16 +338,22 @@ CASES = [
     # 22: malloc from everywhere
     Case("r22_malloc", checks=[processes(41)]),
     # 41: functions that know their caller
+    Case("r23_registers", burns=False),
+    Case("r27_tails", flags=["-O2"], burns=False),
+    Case("r29_in_stubs", burns=False, complete=0.95),
+    Case("r30_traps", burns=False),
+
     Case("r41_callers"),
     # 43: limits on files and shared memory
     Case("r43_contexts"),
     Case("r43_fsize", "r43_contexts.c", arguments=["fsize"]),
     Case("r43_launched_fsize", "r43_contexts.c", more=[LAUNCHER], notes="lost|room|size",
          burns=False, checks=[said_or_measured],
+         exact_not="a profile of all calls is larger than the limit: it says so, and recovers",
          **launches("fsize", "262144")),
-    Case("r43_small_shm", "r43_contexts.c", more=[LAUNCHER], notes="lost|room|space",
+    Case("r43_small_shm", "r43_contexts.c", more=[LAUNCHER], notes="lost|room|space|contexts",
          **launches("shm", "4m")),
-    Case("r43_tiny_shm", "r43_contexts.c", more=[LAUNCHER], notes="lost|room|space", burns=False,
+    Case("r43_tiny_shm", "r43_contexts.c", more=[LAUNCHER], notes="lost|room|space|contexts", burns=False,
          checks=[said_or_measured],
          **launches("shm", "512k")),
     # 45: other surroundings

@@ -1,0 +1,248 @@
+/*
+ * Applies the edit plan of a module: makes a stub for each site, near the module, and points the
+ * site at it. Nobody runs the code meanwhile: modules are edited before their constructors, and at
+ * the start of the program before there are other threads.
+ *
+ * Whatever cannot be changed safely is left as it is, and counted.
+ */
+#include "runtime/exact.h"
+
+#include "runtime/arch/x86_64/syscall.h"
+
+#include <link.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+enum { MOST_MODULES = 4096, PAGE = 4096 };
+
+/* By first_site. A module that is loaded again has new numbers: another may lie there now. */
+static struct edited_module edited[MOST_MODULES];
+static _Atomic uint32_t edited_count;
+static uint32_t next_site = 1;
+
+void exact_slow_entry(void) __attribute__((visibility("hidden")));
+
+const struct edited_module *edited_by_site(uint32_t site)
+{
+    uint32_t low = 0, high = edited_count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (edited[middle].first_site <= site)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? &edited[low - 1] : NULL;
+}
+
+static bool holds(const struct edited_module *m, uint64_t offset)
+{
+    const struct plan_site *last = &m->sites[m->plan->site_count - 1];
+    return m->base && offset >= m->sites[0].offset && offset <= last->offset + last->length;
+}
+
+uint32_t edited_site_behind(uint64_t address)
+{
+    for (uint32_t m = edited_count; m-- > 0;) {
+        const struct edited_module *e = &edited[m];
+        uint64_t offset = address - e->base;
+        if (!holds(e, offset))
+            continue;
+        uint32_t low = 0, high = e->plan->site_count;
+        while (low < high) {
+            uint32_t middle = (low + high) / 2;
+            if (e->sites[middle].offset < offset)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (low && e->sites[low - 1].offset + e->sites[low - 1].length == offset &&
+            e->sites[low - 1].kind <= SITE_CALL_INDIRECT && e->layouts[low - 1].end)
+            return e->first_site + low - 1;
+    }
+    return 0;
+}
+
+bool edited_has_gaps(uint64_t base, uint32_t function)
+{
+    for (uint32_t m = edited_count; m-- > 0;) {
+        const struct edited_module *e = &edited[m];
+        if (e->base != base)
+            continue;
+        for (uint32_t i = 0; i < e->plan->site_count; i++)
+            if (e->sites[i].function == function && e->sites[i].kind >= SITE_TAIL &&
+                !e->layouts[i].end)
+                return true;
+        return false;
+    }
+    return true;
+}
+
+const struct edited_module *edited_by_stub(uint64_t address)
+{
+    for (uint32_t m = edited_count; m-- > 0;)
+        if (edited[m].base && address - (uint64_t)edited[m].stubs < edited[m].stub_bytes)
+            return &edited[m];
+    return NULL;
+}
+
+uint32_t edited_site_of_stub(uint64_t address)
+{
+    const struct edited_module *e = edited_by_stub(address);
+    if (!e)
+        return 0;
+    uint64_t at = address - (uint64_t)e->stubs;
+    uint32_t low = 0, high = e->plan->site_count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (e->layouts[middle].start <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    while (low && !e->layouts[low - 1].end)
+        low--;
+    bool is_inside = low && at - e->layouts[low - 1].start < e->layouts[low - 1].end;
+    return is_inside ? e->first_site + low - 1 : 0;
+}
+
+void edited_renumber(uint64_t base, uint32_t module_id)
+{
+    for (uint32_t i = 0; i < edited_count; i++)
+        if (edited[i].base == base)
+            edited[i].module_id = module_id;
+}
+
+static uint8_t *map_at(uint64_t place, uint64_t bytes)
+{
+    place &= ~(uint64_t)(PAGE - 1);
+    long got =
+        raw_syscall6(SYS_mmap, (long)place, (long)bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (got > 0 && got != (long)place)
+        raw_syscall3(SYS_munmap, got, (long)bytes, 0);
+    return got == (long)place ? (uint8_t *)got : NULL;
+}
+
+/*
+ * Memory that a rel32 of the module reaches: below it or, far enough above that the heap, which
+ * begins behind the program, has room to grow.
+ */
+static uint8_t *map_near(uint64_t start, uint64_t end, uint64_t bytes)
+{
+    const uint64_t step = 1 << 20, reach = UINT64_C(1900) << 20, heap = UINT64_C(1) << 30;
+    uint8_t *memory = NULL;
+    for (uint64_t away = step; !memory && away + (end - start) + bytes < reach; away += step)
+        if (start > bytes + away + (1 << 16))
+            memory = map_at(start - bytes - away, bytes);
+    for (uint64_t away = heap; !memory && away + (end - start) + bytes < reach; away += step)
+        memory = map_at(end + away, bytes);
+    return memory;
+}
+
+static int protection_of(uint32_t flags)
+{
+    return (flags & PF_R ? PROT_READ : 0) | (flags & PF_W ? PROT_WRITE : 0) |
+           (flags & PF_X ? PROT_EXEC : 0);
+}
+
+/* Makes the module's code writable, or as it was. */
+static bool protect(const struct edit_request *r, bool writable)
+{
+    const ElfW(Phdr) *headers = r->headers;
+    bool done = true;
+    for (unsigned i = 0; i < r->header_count; i++) {
+        if (headers[i].p_type != PT_LOAD || !(headers[i].p_flags & PF_X))
+            continue;
+        uint64_t start = (r->bias + headers[i].p_vaddr) & ~(uint64_t)(PAGE - 1);
+        uint64_t end =
+            (r->bias + headers[i].p_vaddr + headers[i].p_filesz + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+        int how = protection_of(headers[i].p_flags) | (writable ? PROT_WRITE : 0);
+        done &= raw_syscall3(SYS_mprotect, (long)start, (long)(end - start), how) >= 0;
+    }
+    return done;
+}
+
+/* Does a site lie in code, with all that is to be changed? */
+static bool is_in_code(const struct edit_request *r, const struct plan_site *s)
+{
+    const ElfW(Phdr) *headers = r->headers;
+    uint64_t start = r->base + s->offset - s->moved_bytes;
+    uint64_t end = r->base + s->offset + (s->length > 5 ? s->length : 5);
+    for (unsigned i = 0; i < r->header_count; i++) {
+        uint64_t low = r->bias + headers[i].p_vaddr;
+        if (headers[i].p_type == PT_LOAD && (headers[i].p_flags & PF_X) && start >= low &&
+            end <= low + headers[i].p_filesz)
+            return true;
+    }
+    return false;
+}
+
+static void write_stubs(const struct edit_request *r, const struct edited_module *m)
+{
+    uint8_t *at = (uint8_t *)m->common.end;
+    const uint8_t *end = (const uint8_t *)m->layouts;
+    uint64_t not_edited = 0;
+    for (uint32_t i = 0; i < m->plan->site_count; i++) {
+        const struct plan_site *s = &m->sites[i];
+        m->layouts[i].start = (uint32_t)(at - m->stubs);
+        if (s->tier <= TIER_HOP && end - at >= stub_most_bytes(s) && is_in_code(r, s))
+            at = stub_write(at, m, i);
+        else
+            not_edited++;
+    }
+    guest->arena->sites += m->plan->site_count;
+    guest->arena->sites_not_edited += not_edited;
+}
+
+bool edit_module(const struct edit_request *r)
+{
+    const struct plan_header *h = r->plan;
+    if (r->plan_bytes < sizeof *h || h->magic != PLAN_MAGIC || h->version != PLAN_VERSION ||
+        h->file_bytes != r->plan_bytes || !h->site_count ||
+        r->plan_bytes < sizeof *h + (uint64_t)h->site_count * sizeof(struct plan_site))
+        return false;
+    if (edited_count == MOST_MODULES)
+        return false;
+    struct edited_module m = {.base = r->base,
+                              .first_site = next_site,
+                              .module_id = r->module_id,
+                              .plan = h,
+                              .sites = (const void *)(h + 1)};
+    m.code = (const uint8_t *)(m.sites + h->site_count);
+    uint64_t stubs = STUB_POINTER_BYTES + STUB_COMMON_BYTES;
+    for (uint32_t i = 0; i < h->site_count; i++)
+        stubs += stub_most_bytes(&m.sites[i]);
+    stubs = (stubs + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    m.stub_bytes = stubs + h->site_count * sizeof *m.layouts;
+    uint64_t last = r->base + m.sites[h->site_count - 1].offset;
+    m.stubs = map_near(r->base, last, m.stub_bytes);
+    if (!m.stubs || !protect(r, true)) {
+        protect(r, false);
+        if (m.stubs)
+            raw_syscall3(SYS_munmap, (long)m.stubs, (long)m.stub_bytes, 0);
+        return false;
+    }
+    m.layouts = (void *)(m.stubs + stubs);
+    *(void (**)(void))m.stubs = exact_slow_entry;
+    stub_write_common(m.stubs + STUB_POINTER_BYTES, m.stubs, &m.common);
+    edited[edited_count] = m;
+    next_site += h->site_count;
+    edited_count++;
+    write_stubs(r, &m);
+    raw_syscall3(SYS_mprotect, (long)m.stubs, (long)stubs, PROT_READ | PROT_EXEC);
+    protect(r, false);
+    return true;
+}
+
+void edit_forget_module(uint64_t base)
+{
+    for (uint32_t i = 0; i < edited_count; i++) {
+        if (edited[i].base != base)
+            continue;
+        edited[i].base = 0;
+        raw_syscall3(SYS_munmap, (long)edited[i].stubs, (long)edited[i].stub_bytes, 0);
+        edited[i].stubs = NULL;
+        edited[i].layouts = NULL;
+    }
+}

@@ -1,0 +1,360 @@
+/*
+ * The stub of a site, near its module, and the counting that the stubs of a module share:
+ *
+ *     the instructions that moved with the site, if it was short
+ *     push rax, rcx, rdx                                              saving:
+ *     rcx = the site's number, rax = where its function's return address lies
+ *     call the module's common code for sites of this kind
+ *     pop rdx, rcx, rax                                               restoring:
+ *     jump to the callee                                              end:
+ *
+ * Stubs are short, since a program has a hundred thousand of them; the common code stays in the
+ * cache. They change no register but the flags, which are dead at a call: compilers never keep them
+ * across one, whatever the callee is. Nor is anything kept below the stack pointer then.
+ *
+ * No function of libc is called while text is written: it may be libc's own.
+ */
+#include "runtime/exact.h"
+
+struct emitter {
+    uint8_t *at;
+};
+
+static void emit(struct emitter *e, const char *bytes, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        *e->at++ = (uint8_t)bytes[i];
+}
+
+#define EMIT(e, text) emit(e, text, sizeof(text) - 1)
+
+static void emit_u32(struct emitter *e, uint32_t value)
+{
+    for (unsigned i = 0; i < 4; i++)
+        *e->at++ = (uint8_t)(value >> (8 * i));
+}
+
+static void emit_relative(struct emitter *e, const uint8_t *target)
+{
+    emit_u32(e, (uint32_t)(target - (e->at + 4)));
+}
+
+static void emit_jump(struct emitter *e, const uint8_t *target)
+{
+    EMIT(e, "\xe9");
+    emit_relative(e, target);
+}
+
+/* A forward jump whose distance is filled in later. */
+static uint8_t *emit_short(struct emitter *e, uint8_t opcode)
+{
+    *e->at++ = opcode;
+    *e->at++ = 0;
+    return e->at;
+}
+
+static void land(struct emitter *e, uint8_t *jump)
+{
+    jump[-1] = (uint8_t)(e->at - jump);
+}
+
+/* The same with a distance of 32 bits; `condition` is the second byte of its opcode. */
+static uint8_t *emit_near(struct emitter *e, uint8_t condition)
+{
+    *e->at++ = 0x0f;
+    *e->at++ = condition;
+    emit_u32(e, 0);
+    return e->at;
+}
+
+static void land_near(struct emitter *e, uint8_t *jump)
+{
+    struct emitter distance = {.at = jump - 4};
+    emit_u32(&distance, (uint32_t)(e->at - jump));
+}
+
+/* A variable of this thread: the offset from %fs is the same in all of them. */
+static void emit_fs(struct emitter *e, const void *variable)
+{
+    uint64_t fs;
+    __asm__("mov %%fs:0, %0" : "=r"(fs));
+    emit_u32(e, (uint32_t)((uint64_t)(uintptr_t)variable - fs));
+}
+
+/* --- the common code -------------------------------------------------------------------------- */
+
+/* What the common code does, by the kind of site. */
+struct variant {
+    bool is_indirect, is_tail;
+};
+
+static struct variant variant_of(const struct plan_site *s)
+{
+    return (struct variant){s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT,
+                            s->kind >= SITE_TAIL};
+}
+
+static unsigned variant_index(const struct plan_site *s)
+{
+    struct variant v = variant_of(s);
+    return s->slot_base == SLOT_UNKNOWN ? COMMON_SLOW : 2u * v.is_indirect + v.is_tail;
+}
+
+/* Leads to the slow path and back; returns where it begins. */
+static uint8_t *emit_slow(struct emitter *e, const uint8_t *slow_pointer)
+{
+    uint8_t *begin = e->at;
+    EMIT(e, "\x51"       /* push rcx: the site */
+            "\xff\x15"); /* call [slow_pointer] */
+    emit_relative(e, slow_pointer);
+    EMIT(e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
+            "\xc3");               /* ret */
+    return begin;
+}
+
+/*
+ * On entry: rax is the slot, rcx the site. The stack has the way back to the stub, its rdx, rcx and
+ * rax, the target of an indirect site, and the return address of a call.
+ */
+static uint8_t *emit_common(struct emitter *e, struct variant v, const uint8_t *slow_pointer)
+{
+    uint8_t *late;
+    EMIT(e, "\x64\x48\x8b\x14\x25"); /* mov rdx, fs:[top] */
+    emit_fs(e, &exact_state.top);
+    EMIT(e, "\x48\x39\x02"                /* 1: cmp [rdx], rax */
+            "\x73\x06"                    /*    jae 2f */
+            "\x48\x83\xea\x10"            /*    sub rdx, 16: gone */
+            "\xeb\xf5");                  /*    jmp 1b; 2: */
+    uint8_t *early1 = emit_near(e, 0x85); /* jne slow */
+    EMIT(e, "\x64\x48\x3b\x14\x25");      /* cmp rdx, fs:[limit] */
+    emit_fs(e, &exact_state.limit);
+    uint8_t *early2 = emit_near(e, 0x83); /* jae slow */
+    EMIT(e, "\x8b\x42\x08"                /* mov eax, [rdx + 8]: parent */
+            "\x48\xc1\xe1\x20"            /* shl rcx, 32 */
+            "\x48\x09\xc1" /* or rcx, rax: parent and site */ "\x31\xc0" /* xor eax, eax */
+            "\xf2\x48\x0f\x38\xf1\xc1");                                 /* crc32 rax, rcx */
+    if (v.is_indirect)
+        EMIT(e, "\xf2\x48\x0f\x38\xf1\x44\x24\x20"); /* crc32 rax, [rsp + 32]: target */
+    EMIT(e, "\x48\xc1\xe0\x05"                       /* shl rax, 5 */
+            "\x64\x48\x23\x04\x25");                 /* and rax, fs:[mask] */
+    emit_fs(e, &exact_state.mask_bytes);
+    EMIT(e, "\x64\x48\x03\x04\x25"); /* add rax, fs:[table] */
+    emit_fs(e, &exact_state.table);
+    uint8_t *again = e->at, *found;
+    EMIT(e, "\x48\x39\x08"); /* cmp [rax], rcx */
+    if (v.is_indirect) {
+        uint8_t *next = emit_short(e, 0x75);
+        EMIT(e, "\x48\x8b\x4c\x24\x20" /* mov rcx, [rsp + 32] */
+                "\x48\x39\x48\x10");   /* cmp [rax + 16], rcx */
+        found = emit_short(e, 0x74);
+        EMIT(e, "\x48\x8b\x08"); /* mov rcx, [rax] */
+        land(e, next);
+    } else {
+        found = emit_short(e, 0x74);
+    }
+    EMIT(e, "\x83\x38\x00"); /* cmp dword [rax], 0: free, so there is none */
+    late = emit_short(e, 0x74);
+    EMIT(e, "\x48\x83\xc0\x20"); /* add rax, 32 */
+    *e->at++ = 0xeb;
+    *e->at = (uint8_t)(again - (e->at + 1));
+    e->at++;
+    land(e, found);
+    EMIT(e, "\x48\x8b\x48\x08"   /* mov rcx, [rax + 8]: counter */
+            "\x48\xff\x01"       /* inc qword [rcx] */
+            "\x48\x8b\x48\x18"); /* mov rcx, [rax + 24]: record */
+    if (!v.is_tail) {
+        EMIT(e, "\x48\x83\xc2\x10"   /* add rdx, 16 */
+                "\x48\x8d\x44\x24"); /* lea rax, [rsp + …]: the new slot */
+        *e->at++ = v.is_indirect ? 40 : 32;
+        EMIT(e, "\x48\x89\x02"); /* mov [rdx], rax */
+    }
+    EMIT(e, "\x48\x89\x4a\x08"       /* mov [rdx + 8], rcx */
+            "\x64\x48\x89\x14\x25"); /* mov fs:[top], rdx */
+    emit_fs(e, &exact_state.top);
+    EMIT(e, "\xc3"); /* ret */
+    land(e, late);
+    EMIT(e, "\x48\xc1\xe9\x20"); /* shr rcx, 32: the site */
+    land_near(e, early1);
+    land_near(e, early2);
+    return emit_slow(e, slow_pointer);
+}
+
+uint8_t *stub_write_common(uint8_t *at, const uint8_t *slow_pointer, struct common_code *out)
+{
+    struct emitter e = {.at = at};
+    for (unsigned i = 0; i < COMMON_KINDS; i++) {
+        out->start[i] = e.at;
+        if (i == COMMON_SLOW)
+            out->slow[i] = emit_slow(&e, slow_pointer);
+        else
+            out->slow[i] = emit_common(&e, (struct variant){i & 2, i & 1}, slow_pointer);
+    }
+    out->end = e.at;
+    return e.at;
+}
+
+/* --- stubs ------------------------------------------------------------------------------------ */
+
+/* push of a 64-bit address; no flags and no other register change. */
+static void emit_push_address(struct emitter *e, uint64_t address)
+{
+    EMIT(e, "\x68"); /* push imm32 */
+    emit_u32(e, (uint32_t)address);
+    EMIT(e, "\xc7\x44\x24\x04"); /* mov dword [rsp + 4], … */
+    emit_u32(e, (uint32_t)(address >> 32));
+}
+
+/*
+ * The moved instructions. The last of an indirect site's is the push of its target, which takes up
+ * as many bytes as the site: a call that must push its return address does so before that.
+ */
+static void emit_moved(struct emitter *e, const struct edited_module *m, const struct plan_site *s)
+{
+    uint8_t *field = NULL;
+    for (unsigned i = 0; i < s->code_bytes; i++) {
+        if (i == s->moved_bytes && (s->flags & SITE_PUSHES_RETURN))
+            emit_push_address(e, m->base + s->offset + s->length);
+        if (s->fixup && i == s->fixup - 1u)
+            field = e->at;
+        *e->at++ = m->code[s->code + i];
+    }
+    if (field) { /* a rel32 counts from the end of its instruction, which has no immediate */
+        struct emitter at_field = {.at = field};
+        emit_relative(&at_field, (const uint8_t *)m->base + s->fixup_target);
+    }
+}
+
+static void emit_counting(struct emitter *e, const struct edited_module *m,
+                          const struct plan_site *s, uint32_t site, struct stub_layout *layout,
+                          const uint8_t *stub)
+{
+    struct variant v = variant_of(s);
+    const int32_t above = 24 + (v.is_indirect ? 8 : 0) + (v.is_tail ? 0 : 8);
+    layout->saving = (uint16_t)(e->at - stub);
+    EMIT(e, "\x50\x51\x52" /* push rax, rcx, rdx */
+            "\xb9");       /* mov ecx, site */
+    emit_u32(e, site);
+    if (s->slot_base == SLOT_RSP) { /* lea rax, [rsp + …]: its function's slot */
+        EMIT(e, "\x48\x8d\x84\x24");
+        emit_u32(e, (uint32_t)(above + s->slot_bytes));
+    } else if (s->slot_base == SLOT_RBP) { /* lea rax, [rbp + …] */
+        EMIT(e, "\x48\x8d\x85");
+        emit_u32(e, (uint32_t)s->slot_bytes);
+    }
+    EMIT(e, "\xe8"); /* call the common code */
+    emit_relative(e, m->common.start[variant_index(s)]);
+    layout->restoring = (uint16_t)(e->at - stub);
+    EMIT(e, "\x5a\x59\x58"); /* pop rdx, rcx, rax */
+}
+
+static void emit_stub(struct emitter *e, const struct edited_module *m, uint32_t index,
+                      uint8_t opcode)
+{
+    const struct plan_site *s = &m->sites[index];
+    const uint8_t *stub = e->at;
+    emit_moved(e, m, s);
+    if (s->kind == SITE_TAIL_SHORT && s->tier == TIER_DISPLACE && opcode != 0xeb) {
+        EMIT(e, "\x70\x05"); /* jcc over a jump back behind the site */
+        e->at[-2] = opcode;
+        emit_jump(e, (const uint8_t *)m->base + s->offset + s->length);
+    }
+    emit_counting(e, m, s, m->first_site + index, &m->layouts[index], stub);
+    if (variant_of(s).is_indirect)     /* no signal writes to the 128 bytes below rsp */
+        EMIT(e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
+                "\xff\x64\x24\xf8");   /* jmp [rsp - 8] */
+    else
+        emit_jump(e, (const uint8_t *)m->base + s->target);
+}
+
+uint32_t stub_most_bytes(const struct plan_site *s)
+{
+    enum { ALL = 64 }; /* but for what moved */
+    return ALL + s->code_bytes;
+}
+
+/* Points the site at its stub. */
+static void patch(const struct edited_module *m, const struct plan_site *s, const uint8_t *stub)
+{
+    uint8_t *text = (uint8_t *)m->base + s->offset;
+    struct emitter at_site = {.at = text + s->length - 4};
+    if (s->tier == TIER_RETARGET) {
+        emit_relative(&at_site, stub);
+        return;
+    }
+    if (s->tier == TIER_HOP) {
+        struct emitter at_pad = {.at = text + s->hop};
+        emit_jump(&at_pad, stub);
+        if (s->kind != SITE_TAIL_SHORT) /* a conditional jump keeps its condition */
+            text[0] = 0xeb;
+        text[1] = (uint8_t)(s->hop - 2);
+        return;
+    }
+    /* A call must end where it ended, or its return address would be another. */
+    uint8_t *begin = text - s->moved_bytes, *jump = text + s->length - 5;
+    bool jumps = s->kind >= SITE_TAIL || (s->flags & SITE_PUSHES_RETURN);
+    if (jumps)
+        jump = begin;
+    for (uint8_t *b = begin; b < text + s->length; b++)
+        if (b < jump || b >= jump + 5)
+            *b = jumps ? 0xcc : 0x90;
+    at_site.at = jump;
+    *at_site.at++ = jumps ? 0xe9 : 0xe8;
+    emit_relative(&at_site, stub);
+}
+
+uint8_t *stub_write(uint8_t *at, const struct edited_module *m, uint32_t index)
+{
+    const struct plan_site *s = &m->sites[index];
+    struct emitter e = {.at = at};
+    emit_stub(&e, m, index, *((const uint8_t *)m->base + s->offset));
+    m->layouts[index].end = (uint16_t)(e.at - at);
+    patch(m, s, at);
+    return e.at;
+}
+
+/* --- leaving a stub --------------------------------------------------------------------------- */
+
+/* How many bytes lie on the stack, at a place of the stub, that were not there at the site. */
+static uint64_t bytes_pushed(const struct plan_site *s, const struct stub_layout *l, uint32_t at)
+{
+    const uint32_t push = 5, lea = 5, restored = l->restoring + 3u;
+    bool is_call = s->kind <= SITE_CALL_INDIRECT;
+    uint64_t bytes = 0;
+    if (is_call && (!(s->flags & SITE_PUSHES_RETURN) || at >= s->moved_bytes + push))
+        bytes += 8;
+    if (variant_of(s).is_indirect && at >= l->saving && at < restored + lea)
+        bytes += 8;
+    if (at > l->saving && at < restored) { /* between the pushes and the pops, some of them */
+        uint32_t pushes = at - l->saving < 3 ? at - l->saving : 3;
+        uint32_t pops = at > l->restoring ? at - l->restoring : 0;
+        bytes += 8ul * (pushes - pops);
+    }
+    return bytes;
+}
+
+void stub_leave(const struct edited_module *m, uint32_t index, struct walk_registers *r)
+{
+    const struct plan_site *s = &m->sites[index];
+    const struct stub_layout *l = &m->layouts[index];
+    uint32_t at = (uint32_t)(r->value[X86_RIP] - (uint64_t)m->stubs) - l->start;
+    r->value[X86_RSP] += bytes_pushed(s, l, at);
+    /* Moved instructions are as long as they were. */
+    uint32_t offset = at < s->moved_bytes ? s->offset - s->moved_bytes + at : s->offset;
+    r->value[X86_RIP] = m->base + offset;
+}
+
+bool stub_leave_common(const struct edited_module *m, struct walk_registers *r)
+{
+    const uint32_t push = 1, call = 6;
+    const uint8_t *pc = (const uint8_t *)r->value[X86_RIP];
+    if (pc < m->common.start[0] || pc >= m->common.end)
+        return false;
+    uint64_t pushed = 0;
+    for (unsigned i = 0; i < COMMON_KINDS; i++)
+        if (pc == m->common.slow[i] + push || pc == m->common.slow[i] + push + call)
+            pushed = 8;
+    r->value[X86_RSP] += pushed;
+    r->value[X86_RIP] = *(const uint64_t *)r->value[X86_RSP];
+    r->value[X86_RSP] += 8;
+    return true;
+}

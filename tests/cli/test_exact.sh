@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Engine exact: its options, its metrics, and that without it nothing changes.
+set -uo pipefail
+calltrail=${CALLTRAIL:-$PWD/build/calltrail}
+here=$(cd "$(dirname "$0")/.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+gcc -g -O1 -o calls "$here/exact/calls.c" || exit 1
+
+check() { # name, what must be, what is
+    [ "$2" = "$3" ] && echo "ok exact $1" || echo "FAIL exact $1: '$3', not '$2'"
+}
+fact() { # key, profile
+    "$calltrail" info --json "$2" | python3 -c "import json, sys; print(json.load(sys.stdin)['$1'])"
+}
+metrics() {
+    "$calltrail" info --json "$1" | python3 -c "
+import json, sys
+print(' '.join(m['name'] for m in json.load(sys.stdin)['metrics']))"
+}
+record() { # profile, options...
+    local out=$1
+    shift
+    "$calltrail" record --no-lines -o "$out" "$@" ./calls 2>said >printed
+}
+
+./calls >expected
+record plain.ctp
+check "default engine" "cpu returns" "$(metrics plain.ctp)"
+check "default says nothing" "" "$(cat said)"
+record all.ctp --engine exact
+check "output" "$(cat expected)" "$(cat printed)"
+check "one line" "1" "$(wc -l <said)"
+check "metric" "calls" "$(metrics all.ctp)"
+record both.ctp --engine exact -e cpu --verify
+check "metrics with samples" "cpu calls" "$(metrics both.ctp)"
+check "verify" "0" "$(fact verify_differ both.ctp)"
+check "calls with samples" "$(fact calls all.ctp)" "$(fact calls both.ctp)"
+
+# The same calls, in fewer contexts.
+record folded.ctp --engine exact --fold-recursion
+check "folded calls" "$(fact calls all.ctp)" "$(fact calls folded.ctp)"
+fewer=$(($(fact call_records folded.ctp) < $(fact call_records all.ctp)))
+check "folded contexts" 1 "$fewer"
+record few.ctp --engine exact --max-nodes 100
+check "few contexts" 100 "$(fact call_records few.ctp)"
+check "all calls in few contexts" "$(fact calls all.ctp)" "$(fact calls few.ctp)"
+check "few contexts are said" 1 "$(grep -c 'had more than 100 contexts.*--max-nodes' said)"
+
+# callgrind and gdb know how many sites the program has; here: fewer than with libc.
+record own.ctp --engine exact --modules calls
+check "modules" 1 "$(($(fact sites own.ctp) > 10 && $(fact sites own.ctp) * 10 < $(fact sites all.ctp)))"
+check "modules output" "$(cat expected)" "$(cat printed)"
+
+usage() { # name, words, options...
+    local name=$1 words=$2
+    shift 2
+    "$calltrail" record "$@" ./calls >/dev/null 2>said
+    check "$name" "2 1" "$? $(grep -c "$words" said)"
+}
+usage "no such engine" "there is no engine 'magic'" --engine magic
+usage "options of another engine" "go with --engine exact" --max-nodes 5
+usage "no duration" "neither --delay nor --duration" --engine exact --duration 1
+usage "no number" "not a number of contexts" --engine exact --max-nodes many
