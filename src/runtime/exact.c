@@ -14,10 +14,10 @@ enum { MOST_FRAMES = 1 << 16, STACK_BYTES = 64 << 10, MOST_UNBOUND = 32 };
 /* Where every thread begins: nothing matches, so the first site of a thread takes the slow way. */
 static struct mirror_entry nothing;
 
-#define STATE_AT_FIRST ((struct exact_state){&nothing, 0, NULL})
+#define STATE_AT_FIRST ((struct exact_state){&nothing, 0, NULL, NULL, 0})
 
 __thread struct exact_state exact_state
-    __attribute__((tls_model("initial-exec"))) = {&nothing, 0, NULL};
+    __attribute__((tls_model("initial-exec"))) = {&nothing, 0, NULL, NULL, 0};
 
 /* A function that was called through the PLT before it was bound: what it is, is known later. */
 struct unbound {
@@ -284,10 +284,12 @@ static struct entered entered_by(const struct walk_modules *modules, uint64_t ca
     if (!how.site)
         return how;
     how.ret = call;
+    how.is_indirect = true;
     const struct edited_module *m = edited_by_site(how.site);
     const struct plan_site *s = &m->sites[m->by_rank[how.site - m->first_site]];
     if (s->kind == SITE_CALL) {
         how.target = target_of(m, s);
+        how.is_indirect = false;
         /* A direct call to another function, which then went on here by a tail jump. */
         if (function_behind(modules, how.target) != function)
             how.site = 0;
@@ -426,6 +428,7 @@ static struct call call_at(const struct slow_frame *f)
     uint32_t offset = c.is_tail ? s->offset : s->offset + s->length;
     c.how = (struct entered){.site = number,
                              .target = is_indirect ? f->above[0] : target_of(m, s),
+                             .is_indirect = is_indirect,
                              .ret = m->base + offset,
                              .flags = c.is_tail ? RECORD_TAIL : 0,
                              .site_key = KEY_MAKE(m->module_id, c.is_tail ? KEY_IS_PC : 0, offset)};
@@ -442,6 +445,15 @@ static struct arena_record *find_own(struct exact_thread *t, const struct slow_f
     if (known && (known == t->records.overflow ||
                   c->how.site - known->first_site < known->site_count))
         return known;
+    uint64_t function = c->module->base + c->site->function;
+    if (known && !known->site_count &&
+        known->callee == exact_key(guest->modules, function, KEY_IS_PC)) {
+        struct arena_record *bound = records_bound(&t->records, known, function);
+        if (bound) {
+            mirror_put(c->slot, bound, bound->ret);
+            return bound;
+        }
+    }
     struct walk_registers r = registers_at_site(f, c->module->base + c->site->offset, c->sp);
     *why = SLOW_RESYNC;
     return walk_anew(t, &r);
@@ -485,6 +497,8 @@ static void count_or_not(const struct slow_frame *f)
     t->thread->busy = 1; /* the modules must not change now */
     t->records.thread->slow[count_call(t, f)]++;
     t->thread->busy = was_busy;
+    exact_state.others = t->records.others;
+    exact_state.others_mask = (uint64_t)(t->records.room - 1) * sizeof *t->records.others;
     t->busy = false;
 }
 

@@ -41,6 +41,8 @@ struct exact_state {
     struct mirror_entry *mirror;
     uint64_t mask; /* of a slot's address: where its entry lies, from the start of the mirror */
     struct arena_header *arena;
+    struct other_entry *others;
+    uint64_t others_mask; /* (entries - 1) * sizeof(struct other_entry) */
 };
 
 extern __thread struct exact_state exact_state __attribute__((tls_model("initial-exec")));
@@ -67,6 +69,7 @@ struct slow_frame {
 struct entered {
     uint32_t site;    /* its number; 0: in no way that the parent's record has a place for */
     uint64_t target;  /* where it led */
+    bool is_indirect; /* the site may have several callees */
     uint64_t ret;     /* as in the record */
     uint32_t flags;   /* enum record_flags */
     uint64_t site_key; /* for the arena: of the return address, or of the tail jump */
@@ -74,8 +77,21 @@ struct entered {
     uint64_t callee_key;
 };
 
-/* A table of the contexts that were entered from code that is not edited. */
-struct other_entry;
+/*
+ * The table of a thread's contexts that are found by more than a place in their parent: all callees
+ * of an indirect site but the first, by that place and their address, which stubs look up too; and
+ * what was entered from code that is not edited, by the parent, the function and where it came from.
+ */
+struct other_entry {
+    uint64_t from; /* address of the place, or of the parent; 0: free */
+    uint64_t target;
+    uint64_t site_key; /* 0 with a place */
+    struct arena_record *record;
+};
+
+enum { OTHERS_BEYOND = 64 };
+
+static_assert(sizeof(struct other_entry) == 32, "the stubs shift by 5");
 
 struct records {
     struct other_entry *others;
@@ -93,6 +109,13 @@ void records_end(struct records *r);
 /* What counts a call from `parent`; made if it is new. */
 struct arena_record *records_child(struct records *r, struct arena_record *parent,
                                    const struct entered *how);
+
+/*
+ * The record of a function that was not known yet when its record was made: a new one, with places
+ * for its sites. NULL: that was not the reason.
+ */
+struct arena_record *records_bound(struct records *r, struct arena_record *unbound,
+                                   uint64_t function);
 
 /* A record below the root for stacks whose outer frames are not known. */
 struct arena_record *records_gap(struct records *r, uint32_t walk_end);

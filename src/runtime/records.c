@@ -8,23 +8,22 @@
 
 enum { FIRST_ENTRIES = 64, FIRST_CHUNK = 4 << 10, LARGEST_CHUNK = 256 << 10 };
 
-struct other_entry {
-    uint64_t site_key, target;
-    uint32_t parent; /* place; 0: free */
-    uint32_t record; /* place */
-};
+static uint64_t table_bytes(uint32_t room)
+{
+    return (uint64_t)(room + OTHERS_BEYOND) * sizeof(struct other_entry);
+}
 
 static struct other_entry *new_table(uint32_t room)
 {
     return is_confined() ? NULL
-                         : raw_mmap(room * sizeof(struct other_entry), PROT_READ | PROT_WRITE,
+                         : raw_mmap(table_bytes(room), PROT_READ | PROT_WRITE,
                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 }
 
 static void free_table(struct other_entry *table, uint32_t room)
 {
     if (table && !is_confined())
-        raw_syscall3(SYS_munmap, (long)table, (long)(room * sizeof *table), 0);
+        raw_syscall3(SYS_munmap, (long)table, (long)table_bytes(room), 0);
 }
 
 /*
@@ -145,77 +144,139 @@ static struct arena_record *make(struct records *r, struct arena_record *parent,
     return new;
 }
 
-/* The parent's place for the site; the latest one that it led to comes first. */
-static struct arena_record *child_at(struct records *r, struct arena_record *parent, uint32_t *head,
-                                     const struct entered *how)
+struct arena_record *records_bound(struct records *r, struct arena_record *unbound,
+                                   uint64_t function)
 {
-    uint32_t *link = head;
-    struct arena_record *child;
-    for (; *link; link = &child->next) {
-        child = arena_at(*link);
-        if (child->target != how->target || child->callee != how->callee_key)
+    struct arena_record *parent = arena_at(unbound->parent);
+    struct entered how = {.target = function,
+                          .ret = unbound->ret,
+                          .flags = unbound->flags,
+                          .site_key = unbound->site,
+                          .callee = function,
+                          .callee_key = unbound->callee};
+    uint32_t place = arena_place(unbound);
+    for (uint32_t i = 0; i < parent->site_count; i++) {
+        if (parent->child_by_site[i] != place)
             continue;
-        uint32_t place = *link;
-        *link = child->next;
-        child->next = *head;
-        *head = place;
-        return child;
+        struct arena_record *bound = new_record(r, parent, &how);
+        if (!bound)
+            return r->overflow;
+        bound->next = place;
+        parent->child_by_site[i] = arena_place(bound);
+        return bound;
     }
-    child = make(r, parent, how);
+    return NULL;
+}
+
+/* --- all but the first callee of a site, and contexts without a place --------------------------- */
+
+static bool is_key(const struct other_entry *e, const struct other_entry *key)
+{
+    return e->from == key->from && e->target == key->target && e->site_key == key->site_key;
+}
+
+/* Where an entry is, or belongs; NULL: it is time for a larger table. As the stubs compute it. */
+static struct other_entry *find_other(struct other_entry *table, uint32_t room,
+                                      const struct other_entry *key)
+{
+    uint64_t h = 0;
+    __asm__("crc32q %1, %0" : "+r"(h) : "r"(key->from));
+    __asm__("crc32q %1, %0" : "+r"(h) : "r"(key->target));
+    uint32_t at = (uint32_t)h & (room - 1);
+    while (table[at].from && !is_key(&table[at], key))
+        at++;
+    /* The last entry stays free, where every search ends. */
+    return at < room + OTHERS_BEYOND - 1 ? &table[at] : NULL;
+}
+
+static bool fill(struct other_entry *table, uint32_t room, const struct records *r)
+{
+    for (uint32_t i = 0; i < r->room + OTHERS_BEYOND; i++) {
+        if (!r->others[i].from)
+            continue;
+        struct other_entry *place = find_other(table, room, &r->others[i]);
+        if (!place)
+            return false;
+        *place = r->others[i];
+    }
+    return true;
+}
+
+/* A new table with twice the room, or more: one in which nothing has to look far. */
+static bool grow(struct records *r)
+{
+    for (uint32_t room = r->room * 2; room > r->room; room *= 2) {
+        struct other_entry *table = new_table(room);
+        if (!table)
+            return false;
+        if (!fill(table, room, r)) {
+            free_table(table, room);
+            continue;
+        }
+        free_table(r->others, r->room);
+        r->others = table;
+        r->room = room;
+        return true;
+    }
+    return false;
+}
+
+static struct arena_record *other_child(struct records *r, struct arena_record *parent,
+                                        struct other_entry key, const struct entered *how)
+{
+    struct other_entry *place = find_other(r->others, r->room, &key);
+    if (place && place->from)
+        return place->record;
+    while (!place || (r->count + 1) * 2 > r->room) {
+        if (!grow(r))
+            return r->overflow;
+        place = find_other(r->others, r->room, &key);
+    }
+    key.record = make(r, parent, how);
+    if (key.record != r->overflow) {
+        *place = key;
+        r->count++;
+    }
+    return key.record;
+}
+
+/* A direct site has one callee, but for one that was bound later, or loaded again. */
+static struct arena_record *direct_child(struct records *r, struct arena_record *parent,
+                                         uint32_t *first, const struct entered *how)
+{
+    for (uint32_t *link = first; *link;) {
+        struct arena_record *child = arena_at(*link);
+        if (child->target == how->target && child->callee == how->callee_key) {
+            uint32_t place = *link;
+            *link = child->next;
+            child->next = *first;
+            *first = place;
+            return child;
+        }
+        link = &child->next;
+    }
+    struct arena_record *child = make(r, parent, how);
     if (child != r->overflow) {
-        child->next = *head;
-        *head = arena_place(child);
+        child->next = *first;
+        *first = arena_place(child);
     }
     return child;
 }
 
-/* --- contexts without a place ----------------------------------------------------------------- */
-
-static struct other_entry *find_other(struct other_entry *table, uint32_t room,
-                                      const struct other_entry *key)
+/* The first callee of an indirect site is in its place, others in the table. */
+static struct arena_record *indirect_child(struct records *r, struct arena_record *parent,
+                                           uint32_t *first, const struct entered *how)
 {
-    uint64_t h = key->parent;
-    __asm__("crc32q %1, %0" : "+r"(h) : "r"(key->site_key));
-    __asm__("crc32q %1, %0" : "+r"(h) : "r"(key->target));
-    uint32_t at = (uint32_t)h & (room - 1);
-    while (table[at].parent &&
-           (table[at].parent != key->parent || table[at].site_key != key->site_key ||
-            table[at].target != key->target))
-        at = (at + 1) & (room - 1);
-    return &table[at];
-}
-
-static bool grow(struct records *r)
-{
-    uint32_t room = r->room * 2;
-    struct other_entry *table = new_table(room);
-    if (!table)
-        return false;
-    for (uint32_t i = 0; i < r->room; i++)
-        if (r->others[i].parent)
-            *find_other(table, room, &r->others[i]) = r->others[i];
-    free_table(r->others, r->room);
-    r->others = table;
-    r->room = room;
-    return true;
-}
-
-static struct arena_record *other_child(struct records *r, struct arena_record *parent,
-                                        const struct entered *how)
-{
-    struct other_entry key = {
-        .site_key = how->site_key, .target = how->callee_key, .parent = arena_place(parent)};
-    struct other_entry *found = find_other(r->others, r->room, &key);
-    if (found->parent)
-        return arena_at(found->record);
-    if ((r->count + 1) * 2 > r->room && !grow(r))
-        return r->overflow;
-    struct arena_record *child = make(r, parent, how);
-    if (child == r->overflow)
+    struct arena_record *child = *first ? arena_at(*first) : NULL;
+    if (child && child->target == how->target && child->callee == how->callee_key)
         return child;
-    key.record = arena_place(child);
-    *find_other(r->others, r->room, &key) = key;
-    r->count++;
+    if (child)
+        return other_child(
+            r, parent,
+            (struct other_entry){.from = (uint64_t)(uintptr_t)first, .target = how->target}, how);
+    child = make(r, parent, how);
+    if (child != r->overflow)
+        *first = arena_place(child);
     return child;
 }
 
@@ -224,9 +285,15 @@ struct arena_record *records_child(struct records *r, struct arena_record *paren
 {
     r->is_new = false;
     uint32_t index = how->site - parent->first_site;
-    if (how->site && index < parent->site_count)
-        return child_at(r, parent, &parent->child_by_site[index], how);
-    return other_child(r, parent, how);
+    if (!how->site || index >= parent->site_count)
+        return other_child(r, parent,
+                           (struct other_entry){.from = (uint64_t)(uintptr_t)parent,
+                                                .target = how->callee_key,
+                                                .site_key = how->site_key},
+                           how);
+    uint32_t *first = &parent->child_by_site[index];
+    return how->is_indirect ? indirect_child(r, parent, first, how)
+                            : direct_child(r, parent, first, how);
 }
 
 struct arena_record *records_gap(struct records *r, uint32_t walk_end)

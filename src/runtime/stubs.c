@@ -135,8 +135,9 @@ static void emit_address(struct emitter *e)
     emit_fs(e, &exact_state.arena);
 }
 
+enum { TARGET_AT = 32 }; /* from rsp in the common code of an indirect site */
+
 enum {
-    RECORD_NEXT = offsetof(struct arena_record, next),
     RECORD_ENTER = offsetof(struct arena_record, enter),
     RECORD_COUNT = offsetof(struct arena_record, count),
     RECORD_RET = offsetof(struct arena_record, ret),
@@ -151,13 +152,60 @@ static void emit_u8(struct emitter *e, unsigned byte)
     *e->at++ = (uint8_t)byte;
 }
 
+/* rax: the callee's record, from the caller's in rdx and the number of the site there in ecx. */
+static void emit_child(struct emitter *e, uint8_t **none)
+{
+    EMIT(e, "\x8b\x44\x8a"); /* mov eax, [rdx + rcx * 4 + child_by_site] */
+    emit_u8(e, RECORD_CHILD);
+    EMIT(e, "\x85\xc0");        /* test eax, eax */
+    *none = emit_near(e, 0x84); /* jz slow */
+    emit_address(e);
+}
+
+/* The same at an indirect site: the first callee is in the place, others in the table. */
+static void emit_find_callee(struct emitter *e, uint8_t **none, uint8_t **not_there)
+{
+    EMIT(e, "\x48\x8d\x54\x8a"); /* lea rdx, [rdx + rcx * 4 + child_by_site]: the place */
+    emit_u8(e, RECORD_CHILD);
+    EMIT(e, "\x8b\x02"             /* mov eax, [rdx] */
+            "\x85\xc0");           /* test eax, eax */
+    *none = emit_near(e, 0x84);    /* jz slow */
+    EMIT(e, "\x48\x8b\x4c\x24"); /* mov rcx, [rsp + …]: target */
+    emit_u8(e, TARGET_AT);
+    emit_address(e);
+    EMIT(e, "\x48\x39\x48"); /* cmp [rax + target], rcx */
+    emit_u8(e, RECORD_TARGET);
+    uint8_t *is_first = emit_short(e, 0x74);
+    EMIT(e, "\x31\xc0"                 /* xor eax, eax */
+            "\xf2\x48\x0f\x38\xf1\xc2" /* crc32 rax, rdx */
+            "\xf2\x48\x0f\x38\xf1\xc1" /* crc32 rax, rcx */
+            "\x48\xc1\xe0\x05"         /* shl rax, 5 */
+            "\x64\x48\x23\x04\x25");   /* and rax, fs:[others_mask] */
+    emit_fs(e, &exact_state.others_mask);
+    EMIT(e, "\x64\x48\x03\x04\x25"); /* add rax, fs:[others] */
+    emit_fs(e, &exact_state.others);
+    uint8_t *again = e->at;
+    EMIT(e, "\x48\x39\x10"); /* cmp [rax], rdx */
+    uint8_t *next = emit_short(e, 0x75);
+    EMIT(e, "\x48\x39\x48\x08"); /* cmp [rax + 8], rcx */
+    uint8_t *found = emit_short(e, 0x74);
+    land(e, next);
+    EMIT(e, "\x48\x83\x38\x00");   /* cmp qword [rax], 0: free, so there is none */
+    *not_there = emit_near(e, 0x84); /* je slow */
+    EMIT(e, "\x48\x83\xc0\x20");   /* add rax, 32 */
+    emit_jump(e, again);
+    land(e, found);
+    EMIT(e, "\x48\x8b\x40\x18"); /* mov rax, [rax + 24]: record */
+    land(e, is_first);
+}
+
 /*
  * On entry: rax is the slot, rcx the site. The stack has the way back to the stub, its rdx, rcx and
  * rax, the target of an indirect site, and the return address of a call.
  */
 static uint8_t *emit_common(struct emitter *e, struct variant v, const uint8_t *slow_pointer)
 {
-    const unsigned target_at = 32, new_slot_at = v.is_indirect ? 40 : 32;
+    const unsigned new_slot_at = v.is_indirect ? TARGET_AT + 8 : TARGET_AT;
     bool folds = guest->flags & CHANNEL_FOLD;
     emit_entry(e, "\x48\x89\xc2");
     EMIT(e, "\x48\x39\x02");              /* cmp [rdx], rax: is it for this slot? */
@@ -177,25 +225,11 @@ static uint8_t *emit_common(struct emitter *e, struct variant v, const uint8_t *
     emit_u8(e, RECORD_FIRST);
     EMIT(e, "\x3b\x4a"); /* cmp ecx, [rdx + site_count] */
     emit_u8(e, RECORD_SITES);
-    uint8_t *late1 = emit_near(e, 0x83); /* jae slow */
-    EMIT(e, "\x8b\x44\x8a");            /* mov eax, [rdx + rcx * 4 + child_by_site] */
-    emit_u8(e, RECORD_CHILD);
-    uint8_t *again = e->at;
-    EMIT(e, "\x85\xc0");                /* test eax, eax */
-    uint8_t *late2 = emit_near(e, 0x84); /* jz slow */
-    emit_address(e);
-    if (v.is_indirect) {
-        uint8_t *found;
-        EMIT(e, "\x48\x8b\x4c\x24"); /* mov rcx, [rsp + …]: target */
-        emit_u8(e, target_at);
-        EMIT(e, "\x48\x39\x48"); /* cmp [rax + target], rcx */
-        emit_u8(e, RECORD_TARGET);
-        found = emit_short(e, 0x74);
-        EMIT(e, "\x8b\x40"); /* mov eax, [rax + next] */
-        emit_u8(e, RECORD_NEXT);
-        emit_jump(e, again);
-        land(e, found);
-    }
+    uint8_t *late1 = emit_near(e, 0x83), *late2, *late3 = NULL; /* jae slow */
+    if (v.is_indirect)
+        emit_find_callee(e, &late2, &late3);
+    else
+        emit_child(e, &late2);
     EMIT(e, "\x48\xff\x40"); /* inc qword [rax + count] */
     emit_u8(e, RECORD_COUNT);
     if (v.is_tail || folds) {
@@ -216,6 +250,8 @@ static uint8_t *emit_common(struct emitter *e, struct variant v, const uint8_t *
     EMIT(e, "\xc3"); /* ret */
     land_near(e, late1);
     land_near(e, late2);
+    if (v.is_indirect)
+        land_near(e, late3);
     /* The slow path wants the site's number; from the stub's copy: mov ecx, … is before the call. */
     EMIT(e, "\x48\x8b\x0c\x24"     /* mov rcx, [rsp]: where the stub goes on */
             "\x8b\x49");           /* mov ecx, [rcx - …] */
