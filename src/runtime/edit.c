@@ -22,7 +22,7 @@ static uint32_t next_site = 1;
 
 void exact_slow_entry(void) __attribute__((visibility("hidden")));
 
-const struct edited_module *edited_by_site(uint32_t site)
+SLOW_TEXT const struct edited_module *edited_by_site(uint32_t site)
 {
     uint32_t low = 0, high = edited_count;
     while (low < high) {

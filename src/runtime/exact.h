@@ -25,6 +25,13 @@
 #include "edit/plan_format.h"
 #include "runtime/process.h"
 
+/*
+ * Code of the slow path that runs with signals: no sample may come there, since nobody could walk
+ * out of it. Such functions call only each other.
+ */
+#define SLOW_TEXT __attribute__((section("exact_slow_text"), used, noinline))
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
 /* Slots lie at 8 of 16 bytes, as the ABI has the stack at a call; two that share an entry are told
  * apart by their address. */
 struct mirror_entry {
@@ -65,6 +72,15 @@ struct slow_frame {
 
 /* --- records.c ------------------------------------------------------------------------------ */
 
+/* What is known of the function at an address: for a context that is new. */
+struct callee {
+    uint64_t target;
+    uint64_t function; /* its start; behind a stub of the PLT, of what that is bound to */
+    uint64_t key;
+    uint32_t first_site, site_count;
+    uint32_t generation; /* of the modules */
+};
+
 /* How a function was entered. */
 struct entered {
     uint32_t site;    /* its number; 0: in no way that the parent's record has a place for */
@@ -73,8 +89,7 @@ struct entered {
     uint64_t ret;     /* as in the record */
     uint32_t flags;   /* enum record_flags */
     uint64_t site_key; /* for the arena: of the return address, or of the tail jump */
-    uint64_t callee;  /* start of the function that was entered */
-    uint64_t callee_key;
+    struct callee callee; /* the function that was entered */
 };
 
 /*
@@ -103,6 +118,13 @@ struct records {
     bool is_new; /* the last one that was asked for had to be made */
 };
 
+/*
+ * A new context of a site that had none, where nothing stands in the way: with signals, at any
+ * moment of which a handler may come that does the same, and may never return. NULL: not so.
+ */
+struct arena_record *records_quick_child(struct records *r, struct arena_record *parent,
+                                         const struct entered *how);
+
 bool records_begin(struct records *r, struct arena_thread *thread);
 void records_end(struct records *r);
 
@@ -115,7 +137,7 @@ struct arena_record *records_child(struct records *r, struct arena_record *paren
  * for its sites. NULL: that was not the reason.
  */
 struct arena_record *records_bound(struct records *r, struct arena_record *unbound,
-                                   uint64_t function);
+                                   const struct callee *callee);
 
 /* A record below the root for stacks whose outer frames are not known. */
 struct arena_record *records_gap(struct records *r, uint32_t walk_end);
