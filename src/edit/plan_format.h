@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC   UINT64_C(0x0a6e616c706c6c63) /* "cllplan\n" */
-#define PLAN_VERSION 7
+#define PLAN_VERSION 8
 
 enum site_kind {
     SITE_CALL,          /* call rel32 */
@@ -26,7 +26,7 @@ enum site_tier {
     TIER_RETARGET, /* its rel32 is pointed at a stub */
     TIER_DISPLACE, /* it moves to a stub, with instructions before it if it is short */
     TIER_HOP,      /* it becomes a short jump to padding nearby, which jumps to the stub */
-    TIER_TRAP,     /* only one byte is free: int3 */
+    TIER_PUN,      /* it becomes a jump whose last bytes are those of the instruction behind it */
     TIER_NONE,     /* cannot be changed */
     SITE_TIERS
 };
@@ -38,7 +38,7 @@ enum site_reason {
     REASON_NOT_MOVABLE,   /* the instruction before it depends on where it is, or on the stack */
     REASON_AT_START,      /* there is nothing before it */
     REASON_NO_SLOT,       /* where the return address of its function lies is not known */
-    REASON_MAY_STAY,      /* a jump that may stay in its function */
+    REASON_MAY_STAY,      /* a jump that may stay in its function, and cannot be told from a call */
     SITE_REASONS
 };
 
@@ -47,7 +47,15 @@ enum slot_base { SLOT_UNKNOWN, SLOT_RSP, SLOT_RBP };
 
 enum site_flags {
     SITE_PUSHES_RETURN = 1, /* a call that becomes a jump: the stub pushes the return address */
+    SITE_MAY_STAY = 2,      /* a jump that may stay in its function: the stub finds out */
 };
+
+/*
+ * Behind the code of a site that may stay in its function: the number of the function's parts, one
+ * byte, and for each part where it begins and where it ends, of four bytes each. A jump to the
+ * function's own start leaves it, as it does in functions that cannot be jumped about in.
+ */
+enum { PLAN_MOST_PARTS = 8 };
 
 struct plan_site {
     uint32_t offset;
@@ -55,10 +63,10 @@ struct plan_site {
     uint32_t function; /* start of the function that it is in; of a cold part, the whole's */
     uint32_t got;      /* direct, and the target is a stub of the PLT: what that jumps through */
     int32_t slot_bytes;
-    uint32_t code;         /* TIER_DISPLACE: what runs in its place, in the code bytes */
+    uint32_t code;         /* what runs in its place, in the code bytes */
     uint8_t code_bytes;    /* of that, the transfer itself not included */
     uint8_t fixup;         /* where in it a rel32 lies that depends on the place, plus one */
-    uint8_t moved_bytes;   /* how many bytes before the site it replaces */
+    uint8_t moved_bytes;   /* how many bytes before the site move, too */
     uint8_t length;        /* of the site's instruction */
     uint8_t kind;          /* enum site_kind */
     uint8_t tier;          /* enum site_tier */
@@ -82,7 +90,7 @@ struct plan_header {
     uint32_t function_count;      /* that were decoded */
     uint32_t functions_undecoded; /* where the bytes are not all instructions */
     uint32_t tiers[SITE_KINDS][SITE_TIERS];
-    uint32_t reasons[SITE_REASONS]; /* of sites with TIER_TRAP or TIER_NONE */
+    uint32_t reasons[SITE_REASONS]; /* of sites with TIER_PUN or TIER_NONE */
     uint32_t unused;
 };
 
