@@ -4,9 +4,10 @@
  * moves runs with the return address already on the stack, so it must not touch the stack; at a
  * tail jump it may, and at a call that becomes a jump.
  *
- * Where fewer than five bytes can move, the site hops to padding nearby. Where there is none, it
- * becomes a jump whose last bytes are those of the instruction behind it: a pun. These bytes stay
- * as they are, so the jump leads to one of a few places, at which the runtime finds memory.
+ * Where fewer than five bytes can move, the site hops to padding nearby. Where there is none,
+ * instructions nearby move out of the way. Where they cannot, the site becomes a jump whose last
+ * bytes are those of the instruction behind it: a pun. These bytes stay as they are, so the jump
+ * leads to one of a few places, at which the runtime finds memory.
  */
 #include "edit/finder.h"
 #include "map/decode.h"
@@ -51,6 +52,7 @@ static bool is_movable(struct finder *f, const struct instruction *i, bool stack
     if (is_jump(i) || is_padding(i) || d->meta.category == ZYDIS_CATEGORY_CALL ||
         d->meta.category == ZYDIS_CATEGORY_RET || d->meta.category == ZYDIS_CATEGORY_SYSCALL ||
         d->meta.category == ZYDIS_CATEGORY_INTERRUPT || d->raw.imm[0].is_relative ||
+        d->mnemonic == ZYDIS_MNEMONIC_ENDBR64 ||
         !ZYAN_SUCCESS(ZydisDecoderDecodeOperands(&f->decoder, &i->context, d, o, d->operand_count)))
         return false;
     *needs_fixup = is_rip_relative(i, &ignored);
@@ -127,9 +129,9 @@ static bool has_padding_behind(const struct finder *f, const struct instruction 
     uint32_t most = (uint32_t)(code->end - f->file->base);
     if (i->offset + JUMP_BYTES > most)
         return false;
-    for (uint32_t at = end; at < i->offset + JUMP_BYTES; at++)
-        if (targets_has(&f->targets, at))
-            return false;
+    if (targets_has(&f->targets, end) ||
+        !targets_are_free(&f->targets, end, i->offset + JUMP_BYTES))
+        return false;
     return decode_padding(f->file, end, most) >= i->offset + JUMP_BYTES - end;
 }
 
@@ -157,13 +159,6 @@ static void add_push(struct finder *f, const struct instruction *i, bool return_
     f->out->code.items[at] = (uint8_t)((f->out->code.items[at] & ~0x38) | DIGIT_PUSH << 3);
 }
 
-/* Bytes that are written over cannot be used for anything else. */
-static void take_bytes(struct finder *f, uint32_t start, uint32_t end)
-{
-    for (uint32_t at = start; at < end; at++)
-        targets_add(&f->targets, at);
-}
-
 /* Takes the first bytes of a pad that a short jump from the site reaches. */
 static bool find_hop(struct finder *f, const struct instruction *i, struct plan_site *site)
 {
@@ -178,18 +173,15 @@ static bool find_hop(struct finder *f, const struct instruction *i, struct plan_
     }
     for (; low < f->pads.count && (int64_t)f->pads.items[low].start <= from + INT8_MAX; low++) {
         struct pad *p = &f->pads.items[low];
-        while (p->start < p->end &&
-               ((int64_t)p->start < from + INT8_MIN || targets_has(&f->targets, p->start)))
+        while (p->start < p->end && ((int64_t)p->start < from + INT8_MIN ||
+                                     targets_has(&f->targets, p->start) ||
+                                     !targets_are_free(&f->targets, p->start, p->start + 1)))
             p->start++;
-        if (p->end - p->start < JUMP_BYTES || (int64_t)p->start > from + INT8_MAX)
-            continue;
-        bool is_free = true;
-        for (uint32_t at = p->start; at < p->start + JUMP_BYTES; at++)
-            is_free &= !targets_has(&f->targets, at);
-        if (!is_free)
+        if (p->end - p->start < JUMP_BYTES || (int64_t)p->start > from + INT8_MAX ||
+            !targets_are_free(&f->targets, p->start, p->start + JUMP_BYTES))
             continue;
         site->hop = (int16_t)(p->start - i->offset);
-        take_bytes(f, p->start, p->start + JUMP_BYTES);
+        targets_take(&f->targets, p->start, p->start + JUMP_BYTES);
         p->start += JUMP_BYTES;
         return true;
     }
@@ -212,7 +204,7 @@ static enum site_tier choose_tier(struct finder *f, const struct instruction *i,
     if (choose_moved(f, i, true, site, moved))
         return TIER_DISPLACE;
     if (has_padding_behind(f, i)) {
-        take_bytes(f, i->offset + i->decoded.length, i->offset + JUMP_BYTES);
+        targets_take(&f->targets, i->offset + i->decoded.length, i->offset + JUMP_BYTES);
         *moved = (struct moved){.first = f->before_count};
         site->reason = REASON_NONE;
         return TIER_DISPLACE;
@@ -238,4 +230,71 @@ void displace(struct finder *f, const struct instruction *i, struct plan_site *s
         move(f, &f->before[k], return_first, site);
     if (site->kind != SITE_TAIL_SHORT)
         add_push(f, i, return_first, site);
+    targets_take(&f->targets, i->offset - moved.bytes, i->offset + i->decoded.length);
+}
+
+/* --- room where there is no padding ----------------------------------------------------------- */
+
+/* How many instructions from all[first] on can move out of the way of two jumps; 0: none. */
+static size_t count_in_the_way(struct finder *f, const struct instruction *all, size_t count,
+                               size_t first)
+{
+    unsigned bytes = 0, fixups = 0;
+    for (size_t k = first; k < count; k++) {
+        bool needs_fixup = false;
+        if (!is_movable(f, &all[k], true, &needs_fixup) || (fixups += needs_fixup) > 1)
+            return 0;
+        bytes += all[k].decoded.length;
+        if (!targets_are_free(&f->targets, all[first].offset, all[first].offset + bytes))
+            return 0;
+        if (bytes >= 2 * JUMP_BYTES)
+            return k + 1 - first;
+    }
+    return 0;
+}
+
+/* What moves out of the way, as the plan has it. */
+static void add_room(struct finder *f, const struct instruction *all, size_t count)
+{
+    struct plan_site as_if = {0}; /* for its fixup and its code */
+    size_t start = f->out->code.count;
+    for (unsigned k = 0; k < PLAN_ROOM_HEADER_BYTES; k++)
+        vec_push(&f->out->code, 0);
+    for (size_t k = 0; k < count; k++)
+        move(f, &all[k], false, &as_if);
+    uint8_t *header = f->out->code.items + start;
+    header[0] = as_if.code_bytes;
+    header[1] = as_if.fixup;
+    memcpy(header + 2, &as_if.fixup_target, sizeof as_if.fixup_target);
+    targets_take(&f->targets, all[0].offset, all[0].offset + as_if.code_bytes);
+}
+
+bool make_room(struct finder *f, const struct instruction *all, size_t count, size_t at,
+               struct plan_site *site)
+{
+    const int64_t from = (int64_t)site->offset + HOP_BYTES;
+    size_t first = at, moving = 0;
+    while (first > 0 && (int64_t)all[first - 1].offset + JUMP_BYTES >= from + INT8_MIN)
+        first--;
+    for (; first < count && (int64_t)all[first].offset + JUMP_BYTES <= from + INT8_MAX; first++)
+        if ((moving = count_in_the_way(f, all, count, first)))
+            break;
+    if (!moving)
+        return false;
+    size_t parts = site->code + site->code_bytes; /* of a site that may stay in its function */
+    size_t parts_bytes = site->flags & SITE_MAY_STAY ? 1 + 8ul * f->out->code.items[parts] : 0;
+    site->tier = TIER_HOP;
+    site->reason = site->slot_base == SLOT_UNKNOWN ? REASON_NO_SLOT : REASON_NONE;
+    site->flags |= SITE_MAKES_ROOM;
+    site->hop = (int16_t)(all[first].offset + JUMP_BYTES - site->offset);
+    site->code = (uint32_t)f->out->code.count;
+    site->code_bytes = site->moved_bytes = site->fixup = 0;
+    if (site->kind != SITE_TAIL_SHORT)
+        add_push(f, &all[at], false, site);
+    for (size_t k = parts; k < parts + parts_bytes; k++) {
+        uint8_t byte = f->out->code.items[k];
+        vec_push(&f->out->code, byte);
+    }
+    add_room(f, &all[first], moving);
+    return true;
 }

@@ -39,6 +39,7 @@ struct finder {
     unsigned before_count;
     VEC(struct pad) pads;   /* sorted */
     VEC(struct part) parts; /* sorted by whole */
+    VEC(struct instruction) all; /* of a function some of whose sites need room */
 };
 
 static inline bool is_jump(const struct instruction *i)
@@ -64,5 +65,12 @@ static inline bool is_rip_relative(const struct instruction *i, uint64_t *offset
 
 /* How a site without a rel32 can be changed, with the instructions before it: its tier. */
 void displace(struct finder *f, const struct instruction *i, struct plan_site *site);
+
+/*
+ * Makes a hop of a pun, if instructions near all[at], the site, can move out of the way of a jump.
+ * To be asked when all other sites of the function are done.
+ */
+bool make_room(struct finder *f, const struct instruction *all, size_t count, size_t at,
+               struct plan_site *site);
 
 #endif

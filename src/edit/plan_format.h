@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC   UINT64_C(0x0a6e616c706c6c63) /* "cllplan\n" */
-#define PLAN_VERSION 9
+#define PLAN_VERSION 10
 
 enum site_kind {
     SITE_CALL,          /* call rel32 */
@@ -28,7 +28,7 @@ enum site_kind {
 enum site_tier {
     TIER_RETARGET, /* its rel32 is pointed at a stub */
     TIER_DISPLACE, /* it moves to a stub, with instructions before it if it is short */
-    TIER_HOP,      /* it becomes a short jump to padding nearby, which jumps to the stub */
+    TIER_HOP,      /* it becomes a short jump to room nearby, from where one leads to the stub */
     TIER_PUN,      /* it becomes a jump whose last bytes are those of the instruction behind it */
     TIER_NONE,     /* cannot be changed */
     SITE_TIERS
@@ -51,6 +51,7 @@ enum slot_base { SLOT_UNKNOWN, SLOT_RSP, SLOT_RBP };
 enum site_flags {
     SITE_PUSHES_RETURN = 1, /* a call that becomes a jump: the stub pushes the return address */
     SITE_MAY_STAY = 2,      /* a jump that may stay in its function: the stub finds out */
+    SITE_MAKES_ROOM = 4,    /* TIER_HOP: the room is made by moving what is there to the stub */
 };
 
 /*
@@ -59,6 +60,13 @@ enum site_flags {
  * function's own start leaves it, as it does in functions that cannot be jumped about in.
  */
 enum { PLAN_MOST_PARTS = 8 };
+
+/*
+ * Behind the code of a site that makes room (and behind the parts): how many bytes move, one byte;
+ * where a rel32 lies in them, plus one, one byte; what that leads to, four bytes; then the bytes.
+ * In their place there are two jumps: to where they went, and, at the hop, to the stub.
+ */
+enum { PLAN_ROOM_HEADER_BYTES = 6, PLAN_MOST_ROOM_BYTES = 9 + 15 };
 
 struct plan_site {
     uint32_t offset;
@@ -78,7 +86,7 @@ struct plan_site {
     uint32_t fixup_target; /* what the rel32 leads to */
     uint8_t flags;         /* enum site_flags */
     uint8_t unused;
-    int16_t hop; /* TIER_HOP: where the padding is, from the site */
+    int16_t hop; /* TIER_HOP: where the room is, from the site */
     uint32_t rank; /* its position when sites are sorted by function, then by offset */
 };
 

@@ -319,6 +319,30 @@ static void find_sites(struct finder *f, const struct instruction *i)
     }
 }
 
+static void keep(struct finder *f, const struct instruction *i)
+{
+    vec_push(&f->all, *i);
+}
+
+/* Makes room for the puns of the function at hand, whose sites begin with the one of this index. */
+static void make_rooms(struct finder *f, size_t site)
+{
+    while (site < f->out->items.count && f->out->items.items[site].tier != TIER_PUN)
+        site++;
+    if (site == f->out->items.count)
+        return;
+    f->all.count = 0;
+    each_instruction(f, keep);
+    for (size_t at = 0; at < f->all.count && site < f->out->items.count; at++) {
+        struct plan_site *s = &f->out->items.items[site];
+        if (f->all.items[at].offset != s->offset)
+            continue;
+        if (s->tier == TIER_PUN)
+            make_room(f, f->all.items, f->all.count, at, s);
+        site++;
+    }
+}
+
 static int compare_ranks(const void *a, const void *b, void *items)
 {
     const struct plan_site *x = (const struct plan_site *)items + *(const uint32_t *)a;
@@ -365,11 +389,13 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
             out->items.count = sites;
             out->code.count = code;
         }
+        make_rooms(&f, sites);
     }
     rank_sites(out);
     targets_free(&f.targets);
     vec_free(&f.pads);
     vec_free(&f.parts);
+    vec_free(&f.all);
 }
 
 void sites_free(struct sites *sites)

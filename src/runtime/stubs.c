@@ -18,6 +18,8 @@
 
 #include "runtime/channel_format.h"
 
+enum { JUMP_BYTES = 5 };
+
 struct emitter {
     uint8_t *at;
 };
@@ -325,6 +327,32 @@ static void emit_moved(struct emitter *e, const struct edited_module *m, const s
     }
 }
 
+/* What moved out of the way of a hop, in the plan. */
+static const uint8_t *room_of(const struct edited_module *m, const struct plan_site *s)
+{
+    const uint8_t *at = m->code + s->code + s->code_bytes;
+    return s->flags & SITE_MAY_STAY ? at + 1 + 8ul * at[0] : at;
+}
+
+static uint32_t room_bytes(const struct edited_module *m, const struct plan_site *s)
+{
+    return s->flags & SITE_MAKES_ROOM ? *room_of(m, s) : 0;
+}
+
+/* It runs here, and goes back behind the place where it was. */
+static void emit_room(struct emitter *e, const struct edited_module *m, const struct plan_site *s)
+{
+    const uint8_t *room = room_of(m, s), *bytes = room + PLAN_ROOM_HEADER_BYTES;
+    uint8_t *begin = e->at;
+    for (unsigned i = 0; i < room[0]; i++)
+        *e->at++ = bytes[i];
+    if (room[1]) {
+        struct emitter at_field = {.at = begin + room[1] - 1};
+        emit_relative(&at_field, (const uint8_t *)m->base + read_u32(room + 2));
+    }
+    emit_jump(e, (const uint8_t *)m->base + s->offset + s->hop - JUMP_BYTES + room[0]);
+}
+
 static void emit_counting(struct emitter *e, const struct edited_module *m,
                           const struct plan_site *s, uint32_t site, struct stub_layout *layout,
                           const uint8_t *stub)
@@ -352,6 +380,8 @@ static void emit_stub(struct emitter *e, const struct edited_module *m, uint32_t
                       uint8_t opcode)
 {
     const struct plan_site *s = &m->sites[index];
+    if (s->flags & SITE_MAKES_ROOM)
+        emit_room(e, m, s);
     const uint8_t *stub = e->at;
     emit_moved(e, m, s);
     if (s->kind == SITE_TAIL_SHORT && s->tier != TIER_HOP && opcode != 0xeb) {
@@ -371,7 +401,8 @@ uint32_t stub_most_bytes(const struct plan_site *s)
 {
     enum { ALL = 72, STAY = STAY_BEGIN + 5 + STAY_INSIDE + STAY_OUTSIDE }; /* but for what moved */
     const uint32_t stay = STAY + s->code_bytes + PLAN_MOST_PARTS * STAY_PART;
-    return ALL + s->code_bytes + (s->flags & SITE_MAY_STAY ? stay : 0);
+    return ALL + s->code_bytes + (s->flags & SITE_MAY_STAY ? stay : 0) +
+           (s->flags & SITE_MAKES_ROOM ? PLAN_MOST_ROOM_BYTES + JUMP_BYTES : 0);
 }
 
 /* Points the site at its stub; for a pun, pun.c does that when all others are done. */
@@ -387,6 +418,14 @@ static void patch(const struct edited_module *m, const struct plan_site *s, cons
     }
     if (s->tier == TIER_HOP) {
         struct emitter at_pad = {.at = text + s->hop};
+        if (s->flags & SITE_MAKES_ROOM) {
+            uint32_t moved = room_bytes(m, s);
+            at_pad.at -= JUMP_BYTES;
+            emit_jump(&at_pad, stub);
+            for (uint8_t *b = at_pad.at + JUMP_BYTES; b < at_pad.at - JUMP_BYTES + moved; b++)
+                *b = 0xcc;
+            stub += moved + JUMP_BYTES;
+        }
         emit_jump(&at_pad, stub);
         if (s->kind != SITE_TAIL_SHORT) /* a conditional jump keeps its condition */
             text[0] = 0xeb;
@@ -465,6 +504,15 @@ void stub_leave(const struct edited_module *m, uint32_t index, struct walk_regis
     const struct plan_site *s = &m->sites[index];
     const struct stub_layout *l = &m->layouts[index];
     uint32_t at = (uint32_t)(r->value[X86_RIP] - (uint64_t)m->stubs) - l->start;
+    if (s->flags & SITE_MAKES_ROOM) {
+        uint32_t moved = room_bytes(m, s);
+        if (at < moved + JUMP_BYTES) { /* nothing of the site, only what had to move for it */
+            uint64_t room = m->base + s->offset + (uint64_t)s->hop - JUMP_BYTES;
+            r->value[X86_RIP] = room + (at < moved ? at : moved);
+            return;
+        }
+        at -= moved + JUMP_BYTES;
+    }
     r->value[X86_RSP] += bytes_pushed(s, l, at);
     /* Moved instructions are as long as they were. */
     uint32_t offset = at < s->moved_bytes ? s->offset - s->moved_bytes + at : s->offset;
