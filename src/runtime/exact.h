@@ -15,6 +15,7 @@
  *
  *   stubs.c     the code that takes the place of a site: the fast path
  *   edit.c      which modules are edited; their sites
+ *   pun.c       sites that are too short for a jump: where one leads all the same
  *   exact.c     the slow path: contexts that are new, stacks that must be walked
  *   records.c   a thread's records, and how they are found
  *   agrees.c    samples: out of the stubs, and --verify
@@ -172,6 +173,8 @@ struct edited_module {
     uint64_t stub_bytes;
     struct common_code common;   /* at the start of the stubs */
     struct stub_layout *layouts; /* in the same piece of memory */
+    uint64_t *pun_pages;         /* there, too: addresses of the pages that puns lead to, sorted */
+    uint32_t pun_page_count;
 };
 
 const struct edited_module *edited_by_site(uint32_t site);
@@ -190,6 +193,26 @@ uint32_t edited_site_of_stub(uint64_t address);
 
 /* The module whose stubs hold an address, or NULL. */
 const struct edited_module *edited_by_stub(uint64_t address);
+
+/* Is this the way from a site to its stub? Then the stub's address, otherwise the same. */
+uint64_t edited_behind_pun(uint64_t address);
+
+/* Memory at this address, or NULL if it is in use. */
+uint8_t *edit_map_at(uint64_t address, uint64_t bytes);
+
+/* --- pun.c ---------------------------------------------------------------------------------- */
+
+/*
+ * Makes the puns of a module that has `sites` of them, after all its other edits. Those for which
+ * there is no place lose their stub; returns their number.
+ */
+uint32_t pun_sites(struct edited_module *module, uint32_t sites);
+uint64_t pun_table_bytes(uint32_t sites); /* what pun_pages may take up */
+
+void pun_forget(struct edited_module *module);
+
+/* Where a jump on one of the module's pages leads; 0: it is none. */
+uint64_t pun_leads_to(const struct edited_module *module, uint64_t pc);
 
 /* --- stubs.c -------------------------------------------------------------------------------- */
 
