@@ -14,10 +14,10 @@ struct pad {
     uint32_t start, end;
 };
 
-/* A part of a function that lies elsewhere, a .cold one. */
-struct part {
-    uint32_t whole; /* where its function begins */
-    uint32_t start, end;
+/* A place whose address code knows, perhaps a table of where to jump to. */
+struct known_place {
+    uint32_t offset;
+    uint32_t whole; /* the function that has the code */
 };
 
 struct instruction {
@@ -39,6 +39,7 @@ struct finder {
     unsigned before_count;
     VEC(struct pad) pads;   /* sorted */
     VEC(struct part) parts; /* sorted by whole */
+    VEC(struct known_place) places; /* sorted when all are known */
     VEC(struct instruction) all; /* of a function some of whose sites need room */
 };
 

@@ -93,6 +93,43 @@ static void find_pad_behind(struct finder *f, const struct map_function *next)
         add_pad(f, end, next->start);
 }
 
+static int compare_parts(const void *a, const void *b)
+{
+    const struct part *x = a, *y = b;
+    if (x->whole != y->whole)
+        return x->whole < y->whole ? -1 : 1;
+    return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static void find_parts(struct finder *f)
+{
+    for (uint32_t k = 0; k < f->map->function_count; k++) {
+        const struct map_function *fn = &f->map->functions[k];
+        uint32_t whole = whole_of(f->map, fn)->start;
+        if (fn->size)
+            vec_push(&f->parts, (struct part){whole, fn->start, fn->start + fn->size});
+    }
+    if (f->parts.count)
+        qsort(f->parts.items, f->parts.count, sizeof *f->parts.items, compare_parts);
+}
+
+/* The parts of the function at hand, itself among them. */
+static const struct part *parts_of(const struct finder *f, unsigned *count)
+{
+    size_t low = 0, high = f->parts.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (f->parts.items[middle].whole < f->whole)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *count = 0;
+    while (low + *count < f->parts.count && f->parts.items[low + *count].whole == f->whole)
+        ++*count;
+    return f->parts.items + low;
+}
+
 static void find_targets(struct finder *f, const struct instruction *i)
 {
     uint64_t target;
@@ -101,7 +138,35 @@ static void find_targets(struct finder *f, const struct instruction *i)
         targets_add(&f->targets, target);
     else if (i->decoded.mnemonic == ZYDIS_MNEMONIC_LEA && is_rip_relative(i, &target)) {
         targets_add(&f->targets, target); /* code whose address is taken, or a table */
-        targets_add_table(&f->targets, f->file, target);
+        vec_push(&f->places, (struct known_place){(uint32_t)target, f->whole});
+    }
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct known_place *x = a, *y = b;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return x->whole < y->whole ? -1 : x->whole > y->whole;
+}
+
+/* Jump tables, now that it is known where each of them must end. */
+static void find_tables(struct finder *f)
+{
+    const struct known_place *p = f->places.items;
+    size_t count = f->places.count, behind = 0;
+    if (count)
+        qsort(f->places.items, count, sizeof *p, compare_places);
+    for (size_t k = 0; k < count; k++) {
+        while (behind < count && p[behind].offset <= p[k].offset)
+            behind++;
+        if (k && compare_places(&p[k - 1], &p[k]) == 0)
+            continue;
+        unsigned part_count;
+        f->whole = p[k].whole;
+        const struct part *parts = parts_of(f, &part_count);
+        uint64_t end = behind < count ? p[behind].offset : UINT32_MAX;
+        targets_add_table(&f->targets, f->file, p[k].offset, end, parts, part_count);
     }
 }
 
@@ -158,43 +223,6 @@ static uint32_t got_of(const struct finder *f, uint64_t target)
         return 0;
     memcpy(&relative, at + 2, sizeof relative);
     return (uint32_t)(next + 6 + (uint64_t)(int64_t)relative);
-}
-
-static int compare_parts(const void *a, const void *b)
-{
-    const struct part *x = a, *y = b;
-    if (x->whole != y->whole)
-        return x->whole < y->whole ? -1 : 1;
-    return x->start < y->start ? -1 : x->start > y->start;
-}
-
-static void find_parts(struct finder *f)
-{
-    for (uint32_t k = 0; k < f->map->function_count; k++) {
-        const struct map_function *fn = &f->map->functions[k];
-        uint32_t whole = whole_of(f->map, fn)->start;
-        if (fn->size)
-            vec_push(&f->parts, (struct part){whole, fn->start, fn->start + fn->size});
-    }
-    if (f->parts.count)
-        qsort(f->parts.items, f->parts.count, sizeof *f->parts.items, compare_parts);
-}
-
-/* The parts of the function at hand, itself among them. */
-static const struct part *parts_of(const struct finder *f, unsigned *count)
-{
-    size_t low = 0, high = f->parts.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (f->parts.items[middle].whole < f->whole)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *count = 0;
-    while (low + *count < f->parts.count && f->parts.items[low + *count].whole == f->whole)
-        ++*count;
-    return f->parts.items + low;
 }
 
 /* May a jump stay in its function? Only where the data leads to places inside it. */
@@ -372,9 +400,11 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
     find_parts(&f);
     for (uint32_t k = 0; k < map->function_count; k++) {
         f.function = &map->functions[k];
+        f.whole = whole_of(map, f.function)->start;
         if (each_instruction(&f, find_targets) && k + 1 < map->function_count)
             find_pad_behind(&f, &map->functions[k + 1]);
     }
+    find_tables(&f);
     uint32_t done = 0; /* functions may overlap: each byte is looked at once */
     for (uint32_t k = 0; k < map->function_count; k++) {
         f.function = &map->functions[k];
@@ -395,6 +425,7 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
     targets_free(&f.targets);
     vec_free(&f.pads);
     vec_free(&f.parts);
+    vec_free(&f.places);
     vec_free(&f.all);
 }
 
