@@ -167,6 +167,15 @@ const char *plan_reason_name(unsigned reason)
     return reason < SITE_REASONS ? names[reason] : "unknown";
 }
 
+/* How many bytes move out of the way of a hop; the jump to them lies before the hop's. */
+static unsigned room_bytes(const struct plan *p, const struct plan_site *s)
+{
+    if (!(s->flags & SITE_MAKES_ROOM))
+        return 0;
+    const uint8_t *at = p->code + s->code + s->code_bytes;
+    return s->flags & SITE_MAY_STAY ? at[1 + 8 * at[0]] : at[0];
+}
+
 void plan_list(const struct plan *p, FILE *out)
 {
     static const char *const tiers[SITE_TIERS] = {"in-place", "moved", "hop", "pun", "none"};
@@ -174,12 +183,14 @@ void plan_list(const struct plan *p, FILE *out)
     static const char *const bases[] = {"?", "rsp", "rbp"};
     for (uint32_t i = 0; i < p->header->site_count; i++) {
         const struct plan_site *s = &p->sites[i];
-        fprintf(out, "%#lx %s %s target %#lx function %#lx got %#lx slot %s%+d moved %u\n",
+        fprintf(out,
+                "%#lx %s %s target %#lx function %#lx got %#lx slot %s%+d moved %u length %u hop %d "
+                "room %u\n",
                 (unsigned long)(p->header->base + s->offset), kinds[s->kind % SITE_KINDS],
                 tiers[s->tier % SITE_TIERS], (unsigned long)(p->header->base + s->target),
                 (unsigned long)(p->header->base + s->function),
                 (unsigned long)(s->got ? p->header->base + s->got : 0), bases[s->slot_base % 3],
-                s->slot_bytes, s->moved_bytes);
+                s->slot_bytes, s->moved_bytes, s->length, s->hop, room_bytes(p, s));
     }
 }
 
