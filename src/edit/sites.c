@@ -272,7 +272,10 @@ static void add_site(struct finder *f, const struct instruction *i, enum site_ki
                              .length = i->decoded.length,
                              .kind = (uint8_t)kind};
     find_slot(f, i->offset, &site);
-    if (kind == SITE_CALL || kind == SITE_TAIL) {
+    if ((kind == SITE_CALL || kind == SITE_TAIL) && !elf_code_at(f->file, f->file->base + target)) {
+        site.tier = TIER_NONE; /* a weak symbol that nobody defines, or no instruction at all */
+        site.reason = REASON_NO_CODE;
+    } else if (kind == SITE_CALL || kind == SITE_TAIL) {
         site.tier = TIER_RETARGET;
         site.got = got_of(f, target);
     } else if (kind == SITE_TAIL_INDIRECT && may_stay_inside(f)) {
@@ -415,7 +418,7 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
         done = f.function->start + f.function->size;
         out->function_count++;
         if (!each_instruction(&f, find_sites)) {
-            out->functions_undecoded++;
+            vec_push(&out->undecoded, f.function->start);
             out->items.count = sites;
             out->code.count = code;
         }
@@ -433,5 +436,6 @@ void sites_free(struct sites *sites)
 {
     vec_free(&sites->items);
     vec_free(&sites->by_rank);
+    vec_free(&sites->undecoded);
     vec_free(&sites->code);
 }
