@@ -188,7 +188,8 @@ end short_first
 /* (number, ., ., condition): the same on a condition that needs no flags */
 begin short_if
 	jrcxz .Lshared
-	lea 0x60(%rdi), %eax
+	lea 0x60(%rdi), %esi
+	mov %esi, %eax
 	ret
 end short_if
 
