@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC   UINT64_C(0x0a6e616c706c6c63) /* "cllplan\n" */
-#define PLAN_VERSION 13
+#define PLAN_VERSION 14
 
 enum site_kind {
     SITE_CALL,          /* call rel32 */
@@ -53,6 +53,7 @@ enum site_flags {
     SITE_PUSHES_RETURN = 1, /* a call that becomes a jump: the stub pushes the return address */
     SITE_MAY_STAY = 2,      /* a jump that may stay in its function: the stub finds out */
     SITE_MAKES_ROOM = 4,    /* TIER_HOP: the room is made by moving what is there to the stub */
+    SITE_TO_LEAF = 8,       /* direct, to a function that has no sites */
 };
 
 /*
@@ -89,6 +90,7 @@ struct plan_site {
     uint8_t unused;
     int16_t hop; /* TIER_HOP: where the room is, from the site */
     uint32_t rank; /* its position when sites are sorted by function, then by offset */
+    uint32_t first_rank; /* of its function's sites */
 };
 
 /* What each site takes up in the file, its index by rank included. */
@@ -110,7 +112,7 @@ struct plan_header {
     uint32_t undecoded; /* where in the code bytes their offsets are, of four bytes each */
 };
 
-static_assert(sizeof(struct plan_site) == 44, "layout");
+static_assert(sizeof(struct plan_site) == 48, "layout");
 static_assert(sizeof(struct plan_header) % 8 == 0, "layout");
 
 #endif

@@ -5,7 +5,7 @@
  *
  * Whatever cannot be changed safely is left as it is, and counted.
  */
-#include "runtime/exact.h"
+#include "runtime/counting.h"
 
 #include "runtime/arch/x86_64/syscall.h"
 
@@ -22,7 +22,7 @@ static uint32_t next_site = 1;
 
 void exact_slow_entry(void) __attribute__((visibility("hidden")));
 
-const struct edited_module *edited_by_site(uint32_t site)
+SLOW_TEXT const struct edited_module *edited_by_site(uint32_t site)
 {
     uint32_t low = 0, high = edited_count;
     while (low < high) {
@@ -274,7 +274,7 @@ bool edit_module(const struct edit_request *r)
     m.layouts = (void *)(m.stubs + stubs);
     m.pun_pages = (void *)(m.stubs + stubs + layouts);
     *(void (**)(void))m.stubs = exact_slow_entry;
-    stub_write_common(m.stubs + STUB_POINTER_BYTES, m.stubs, &m.common);
+    counting_write_common(m.stubs + STUB_POINTER_BYTES, m.stubs, &m.common);
     struct edited_module *kept = &edited[edited_count];
     *kept = m;
     next_site += h->site_count;

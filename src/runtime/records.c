@@ -6,25 +6,24 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { FIRST_ENTRIES = 64, FIRST_CHUNK = 4 << 10, LARGEST_CHUNK = 256 << 10 };
+enum { PAGE = 4096, FIRST_ENTRIES = 64, FIRST_CHUNK = 4 << 10, LARGEST_CHUNK = 256 << 10 };
 
-struct other_entry {
-    uint64_t site_key, target;
-    uint32_t parent; /* place; 0: free */
-    uint32_t record; /* place */
-};
+static uint64_t table_bytes(uint32_t room)
+{
+    return (uint64_t)(room + OTHERS_BEYOND) * sizeof(struct other_entry);
+}
 
 static struct other_entry *new_table(uint32_t room)
 {
     return is_confined() ? NULL
-                         : raw_mmap(room * sizeof(struct other_entry), PROT_READ | PROT_WRITE,
+                         : raw_mmap(table_bytes(room), PROT_READ | PROT_WRITE,
                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 }
 
 static void free_table(struct other_entry *table, uint32_t room)
 {
     if (table && !is_confined())
-        raw_syscall3(SYS_munmap, (long)table, (long)(room * sizeof *table), 0);
+        raw_syscall3(SYS_munmap, (long)table, (long)table_bytes(room), 0);
 }
 
 /*
@@ -56,6 +55,9 @@ static bool new_chunk(struct records *r, uint64_t least)
     if (!chunk)
         return false;
     uint64_t address = (uint64_t)(uintptr_t)(chunk + 1);
+    if (room >= LARGEST_CHUNK && !is_confined()) /* all its pages at once: that is cheaper */
+        raw_syscall3(SYS_madvise, (long)((address + PAGE - 1) & ~(uint64_t)(PAGE - 1)),
+                     (long)(room & ~(uint64_t)(PAGE - 1)) - PAGE, MADV_POPULATE_WRITE);
     chunk->start = (uint32_t)(sizeof *chunk + (-address & (align - 1)));
     chunk->room = (uint32_t)room;
     chunk->next = r->thread->first_record_chunk;
@@ -64,38 +66,96 @@ static bool new_chunk(struct records *r, uint64_t least)
     return true;
 }
 
+/*
+ * Takes the bytes of a record from the chunk, in one instruction: no handler comes in between. Where
+ * one came just before it and left too little, the bytes stay unused.
+ */
+ALWAYS_INLINE struct arena_record *take(const struct records *r, uint64_t bytes)
+{
+    struct arena_record_chunk *chunk = r->chunk;
+    uint32_t at = (uint32_t)bytes;
+    if (!chunk || chunk->used > chunk->room || chunk->room - chunk->used < bytes)
+        return NULL;
+    __asm__ volatile("xaddl %0, %1" : "+r"(at), "+m"(*(uint32_t *)&chunk->used) : : "memory");
+    return at + bytes <= chunk->room ? (void *)((char *)chunk + chunk->start + at) : NULL;
+}
+
+ALWAYS_INLINE uint32_t place_of(const void *memory)
+{
+    return (uint32_t)(((const char *)memory - (const char *)exact_state.arena) / 8);
+}
+
+/* The arena lies low. */
+ALWAYS_INLINE uint32_t address_of(const struct arena_record *record)
+{
+    return (uint32_t)(uintptr_t)record;
+}
+
+static struct arena_record *record_at(uint32_t address)
+{
+    return (struct arena_record *)(uintptr_t)address;
+}
+
+ALWAYS_INLINE bool is_at_limit(void)
+{
+    const struct arena_header *arena = exact_state.arena;
+    return arena->most_records && arena->records >= arena->most_records;
+}
+
+/*
+ * A reader takes bytes for a record when `enter` is there, and then knows how long it is: so these
+ * are first, in this order.
+ */
+ALWAYS_INLINE void fill(struct arena_record *new, const struct arena_record *parent,
+                        const struct entered *how)
+{
+    new->site_count = how->callee.site_count;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    new->enter = address_of(new);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    new->first_site = how->callee.first_site;
+    new->parent = parent ? place_of(parent) : 0;
+    new->flags = how->flags;
+    new->target = how->target;
+    new->site = how->site_key;
+    new->callee = how->callee.key;
+    __atomic_fetch_add((uint64_t *)&exact_state.arena->records, 1, __ATOMIC_RELAXED);
+}
+
 static struct arena_record *new_record(struct records *r, const struct arena_record *parent,
                                        const struct entered *how)
 {
-    struct arena_header *arena = guest->arena;
-    uint32_t first_site = 0, site_count = 0;
-    if (arena->most_records && arena->records >= arena->most_records)
+    uint64_t bytes = arena_record_bytes(how->callee.site_count);
+    if (is_at_limit())
         return NULL;
-    if (how->callee)
-        edited_sites_of(how->callee, &first_site, &site_count);
-    uint64_t bytes = arena_record_bytes(site_count);
-    if ((!r->chunk || r->chunk->room - r->chunk->used < bytes) && !new_chunk(r, bytes))
+    struct arena_record *new = take(r, bytes);
+    if (!new && new_chunk(r, bytes))
+        new = take(r, bytes);
+    if (new)
+        fill(new, parent, how);
+    return new;
+}
+
+SLOW_TEXT struct arena_record *records_quick_child(struct records *r, struct arena_record *parent,
+                                                   const struct entered *how)
+{
+    uint32_t *first = &parent->child_by_site[how->site - parent->first_site];
+    if (*first || is_at_limit())
         return NULL;
-    struct arena_record *new = (void *)((char *)r->chunk + r->chunk->start + r->chunk->used);
-    new->site = how->site_key;
-    new->callee = how->callee_key;
-    new->parent = parent ? arena_place(parent) : 0;
-    new->flags = how->flags;
-    new->enter = arena_place(new);
-    new->ret = how->ret;
-    new->first_site = first_site;
-    new->site_count = site_count;
-    new->target = how->target;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    r->chunk->used += (uint32_t)bytes;
-    __atomic_fetch_add((uint64_t *)&arena->records, 1, __ATOMIC_RELAXED);
+    struct arena_record *new = take(r, arena_record_bytes(how->callee.site_count));
+    if (!new)
+        return NULL;
+    fill(new, parent, how);
+    /* The context of a handler that came here in between, if any: counted there, and merged. */
+    new->next = how->is_indirect ? 0 : *first;
+    *first = address_of(new);
     return new;
 }
 
 bool records_begin(struct records *r, struct arena_thread *thread)
 {
     const struct entered thread_start = {0};
-    const struct entered no_room = {.callee_key = KEY_MAKE(0, KEY_GAP, WALK_LIMIT),
+    const struct entered no_room = {.callee.key = KEY_MAKE(0, KEY_GAP, WALK_LIMIT),
                                     .flags = RECORD_OVERFLOW};
     *r = (struct records){.thread = thread, .room = FIRST_ENTRIES};
     r->root = new_record(r, NULL, &thread_start);
@@ -119,7 +179,7 @@ static struct arena_record *earlier(const struct records *r, struct arena_record
     if (!folds && !(how->flags & RECORD_TAIL))
         return NULL;
     for (struct arena_record *at = parent; at != r->root; at = arena_at(at->parent)) {
-        if (at->callee == how->callee_key)
+        if (at->callee == how->callee.key)
             return at;
         /* All that were entered by tail jumps share one frame with what they came from. */
         if (!folds && !(at->flags & RECORD_TAIL))
@@ -140,82 +200,140 @@ static struct arena_record *make(struct records *r, struct arena_record *parent,
     r->is_new = true;
     if (back) {
         new->flags |= RECORD_BACK;
-        new->enter = arena_place(back);
+        new->enter = address_of(back);
     }
     return new;
 }
 
-/* The parent's place for the site; the latest one that it led to comes first. */
-static struct arena_record *child_at(struct records *r, struct arena_record *parent, uint32_t *head,
-                                     const struct entered *how)
+struct arena_record *records_bound(struct records *r, struct arena_record *unbound,
+                                   const struct callee *callee)
 {
-    uint32_t *link = head;
-    struct arena_record *child;
-    for (; *link; link = &child->next) {
-        child = arena_at(*link);
-        if (child->target != how->target || child->callee != how->callee_key)
+    struct arena_record *parent = arena_at(unbound->parent);
+    struct entered how = {.target = callee->function,
+                          .flags = unbound->flags,
+                          .site_key = unbound->site,
+                          .callee = *callee};
+    for (uint32_t i = 0; i < parent->site_count; i++) {
+        if (parent->child_by_site[i] != address_of(unbound))
             continue;
-        uint32_t place = *link;
-        *link = child->next;
-        child->next = *head;
-        *head = place;
-        return child;
+        struct arena_record *bound = new_record(r, parent, &how);
+        if (!bound)
+            return r->overflow;
+        bound->next = address_of(unbound);
+        parent->child_by_site[i] = address_of(bound);
+        return bound;
     }
-    child = make(r, parent, how);
+    return NULL;
+}
+
+/* --- all but the first callee of a site, and contexts without a place --------------------------- */
+
+static bool is_key(const struct other_entry *e, const struct other_entry *key)
+{
+    return e->from == key->from && e->target == key->target && e->site_key == key->site_key;
+}
+
+/* Where an entry is, or belongs; NULL: it is time for a larger table. As the stubs compute it. */
+static struct other_entry *find_other(struct other_entry *table, uint32_t room,
+                                      const struct other_entry *key)
+{
+    uint64_t h = 0;
+    __asm__("crc32q %1, %0" : "+r"(h) : "r"(key->from));
+    __asm__("crc32q %1, %0" : "+r"(h) : "r"(key->target));
+    uint32_t at = (uint32_t)h & (room - 1);
+    while (table[at].from && !is_key(&table[at], key))
+        at++;
+    /* The last entry stays free, where every search ends. */
+    return at < room + OTHERS_BEYOND - 1 ? &table[at] : NULL;
+}
+
+static bool copy_others(struct other_entry *table, uint32_t room, const struct records *r)
+{
+    for (uint32_t i = 0; i < r->room + OTHERS_BEYOND; i++) {
+        if (!r->others[i].from)
+            continue;
+        struct other_entry *place = find_other(table, room, &r->others[i]);
+        if (!place)
+            return false;
+        *place = r->others[i];
+    }
+    return true;
+}
+
+/* A new table with twice the room, or more: one in which nothing has to look far. */
+static bool grow(struct records *r)
+{
+    for (uint32_t room = r->room * 2; room > r->room; room *= 2) {
+        struct other_entry *table = new_table(room);
+        if (!table)
+            return false;
+        if (!copy_others(table, room, r)) {
+            free_table(table, room);
+            continue;
+        }
+        free_table(r->others, r->room);
+        r->others = table;
+        r->room = room;
+        return true;
+    }
+    return false;
+}
+
+static struct arena_record *other_child(struct records *r, struct arena_record *parent,
+                                        struct other_entry key, const struct entered *how)
+{
+    struct other_entry *place = find_other(r->others, r->room, &key);
+    if (place && place->from)
+        return place->record;
+    while (!place || (r->count + 1) * 2 > r->room) {
+        if (!grow(r))
+            return r->overflow;
+        place = find_other(r->others, r->room, &key);
+    }
+    key.record = make(r, parent, how);
+    if (key.record != r->overflow) {
+        *place = key;
+        r->count++;
+    }
+    return key.record;
+}
+
+/* A direct site has one callee, but for one that was bound later, or loaded again. */
+static struct arena_record *direct_child(struct records *r, struct arena_record *parent,
+                                         uint32_t *first, const struct entered *how)
+{
+    for (uint32_t *link = first; *link;) {
+        struct arena_record *child = record_at(*link);
+        if (child->target == how->target && child->callee == how->callee.key) {
+            *link = child->next;
+            child->next = *first;
+            *first = address_of(child);
+            return child;
+        }
+        link = &child->next;
+    }
+    struct arena_record *child = make(r, parent, how);
     if (child != r->overflow) {
-        child->next = *head;
-        *head = arena_place(child);
+        child->next = *first;
+        *first = address_of(child);
     }
     return child;
 }
 
-/* --- contexts without a place ----------------------------------------------------------------- */
-
-static struct other_entry *find_other(struct other_entry *table, uint32_t room,
-                                      const struct other_entry *key)
+/* The first callee of an indirect site is in its place, others in the table. */
+static struct arena_record *indirect_child(struct records *r, struct arena_record *parent,
+                                           uint32_t *first, const struct entered *how)
 {
-    uint64_t h = key->parent;
-    __asm__("crc32q %1, %0" : "+r"(h) : "r"(key->site_key));
-    __asm__("crc32q %1, %0" : "+r"(h) : "r"(key->target));
-    uint32_t at = (uint32_t)h & (room - 1);
-    while (table[at].parent &&
-           (table[at].parent != key->parent || table[at].site_key != key->site_key ||
-            table[at].target != key->target))
-        at = (at + 1) & (room - 1);
-    return &table[at];
-}
-
-static bool grow(struct records *r)
-{
-    uint32_t room = r->room * 2;
-    struct other_entry *table = new_table(room);
-    if (!table)
-        return false;
-    for (uint32_t i = 0; i < r->room; i++)
-        if (r->others[i].parent)
-            *find_other(table, room, &r->others[i]) = r->others[i];
-    free_table(r->others, r->room);
-    r->others = table;
-    r->room = room;
-    return true;
-}
-
-static struct arena_record *other_child(struct records *r, struct arena_record *parent,
-                                        const struct entered *how)
-{
-    struct other_entry key = {
-        .site_key = how->site_key, .target = how->callee_key, .parent = arena_place(parent)};
-    struct other_entry *found = find_other(r->others, r->room, &key);
-    if (found->parent)
-        return arena_at(found->record);
-    if ((r->count + 1) * 2 > r->room && !grow(r))
-        return r->overflow;
-    struct arena_record *child = make(r, parent, how);
-    if (child == r->overflow)
+    struct arena_record *child = *first ? record_at(*first) : NULL;
+    if (child && child->target == how->target && child->callee == how->callee.key)
         return child;
-    key.record = arena_place(child);
-    *find_other(r->others, r->room, &key) = key;
-    r->count++;
+    if (child)
+        return other_child(
+            r, parent,
+            (struct other_entry){.from = (uint64_t)(uintptr_t)first, .target = how->target}, how);
+    child = make(r, parent, how);
+    if (child != r->overflow)
+        *first = address_of(child);
     return child;
 }
 
@@ -224,13 +342,19 @@ struct arena_record *records_child(struct records *r, struct arena_record *paren
 {
     r->is_new = false;
     uint32_t index = how->site - parent->first_site;
-    if (how->site && index < parent->site_count)
-        return child_at(r, parent, &parent->child_by_site[index], how);
-    return other_child(r, parent, how);
+    if (!how->site || index >= parent->site_count)
+        return other_child(r, parent,
+                           (struct other_entry){.from = (uint64_t)(uintptr_t)parent,
+                                                .target = how->callee.key,
+                                                .site_key = how->site_key},
+                           how);
+    uint32_t *first = &parent->child_by_site[index];
+    return how->is_indirect ? indirect_child(r, parent, first, how)
+                            : direct_child(r, parent, first, how);
 }
 
 struct arena_record *records_gap(struct records *r, uint32_t walk_end)
 {
-    struct entered how = {.callee_key = KEY_MAKE(0, KEY_GAP, walk_end)};
+    struct entered how = {.callee.key = KEY_MAKE(0, KEY_GAP, walk_end)};
     return records_child(r, r->root, &how);
 }
