@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Nothing may jump into the middle of what an edit writes over: real programs, in single steps.
 
-    check_steps.py CALLTRAIL STEP_RANGES SKIP STEPS PROGRAM [ARGUMENTS]
+    check_steps.py CALLTRAIL STEP_RANGES MS STEPS PROGRAM [ARGUMENTS]
 """
 import os
 import re
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-calltrail, stepper, skip, steps = sys.argv[1:5]
+calltrail, stepper, wait, steps = sys.argv[1:5]
 command = [shutil.which(sys.argv[5])] + sys.argv[6:]
 HOP, JUMP = 2, 5
 
@@ -49,7 +49,7 @@ with tempfile.NamedTemporaryFile("w", suffix=".ranges") as out:
             out.write("%s %x %x\n" % (path, start, end))
             last = end
     out.flush()
-    ran = subprocess.run([stepper, out.name, skip, steps] + command, capture_output=True, text=True,
+    ran = subprocess.run([stepper, out.name, wait, steps] + command, capture_output=True, text=True,
                          stdin=subprocess.DEVNULL)
 lines = ran.stdout.strip().splitlines() or [ran.stderr.strip()]
 seen = re.search(r"(\d+) steps, (\d+) in ranges", lines[-1])

@@ -3,11 +3,12 @@
  * would write over: the instructions that move with a site, or out of its way. The program itself
  * is not edited.
  *
- *     step_ranges RANGES SKIP STEPS PROGRAM [ARGUMENTS]
+ *     step_ranges RANGES MS STEPS PROGRAM [ARGUMENTS]
  *
- * RANGES has a line "PATH START END" for each range of a file's addresses, sorted. SKIP steps are
- * done before those that are looked at. A range may be run through from its start to its end; so
- * whoever is inside it must have been there, further up, one step before.
+ * RANGES has a line "PATH START END" for each range of a file's addresses, sorted. The program runs
+ * for MS milliseconds, wherever that leads to, before the first step. A range may be run through
+ * from its start to its end; so whoever is inside it must have been there, further up, one step
+ * before.
  */
 #include <errno.h>
 #include <link.h>
@@ -131,32 +132,46 @@ static bool step(pid_t pid, int *signal_to_pass)
     return true;
 }
 
-int main(int count, char **arguments)
+static pid_t start(char **command, unsigned milliseconds)
 {
-    if (count < 5) {
-        fprintf(stderr, "usage: step_ranges RANGES SKIP STEPS PROGRAM [ARGUMENTS]\n");
-        return 2;
-    }
-    read_ranges(arguments[1]);
-    uint64_t skip = strtoull(arguments[2], NULL, 10), most = strtoull(arguments[3], NULL, 10);
     pid_t pid = fork();
     if (pid == 0) {
         personality(ADDR_NO_RANDOMIZE);
         ptrace(PTRACE_TRACEME, 0, 0, 0);
-        execvp(arguments[4], arguments + 4);
-        fail(arguments[4]);
+        execvp(command[0], command);
+        fail(command[0]);
     }
-    int status, signal_to_pass = 0;
+    int status;
     if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
         fail("no program");
+    if (!milliseconds)
+        return pid;
+    ptrace(PTRACE_CONT, pid, 0, 0);
+    usleep(milliseconds * 1000);
+    kill(pid, SIGSTOP);
+    while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status) && WSTOPSIG(status) != SIGSTOP)
+        ptrace(PTRACE_CONT, pid, 0, WSTOPSIG(status));
+    if (!WIFSTOPPED(status))
+        fail("the program ended too early");
+    return pid;
+}
+
+int main(int count, char **arguments)
+{
+    if (count < 5) {
+        fprintf(stderr, "usage: step_ranges RANGES MS STEPS PROGRAM [ARGUMENTS]\n");
+        return 2;
+    }
+    read_ranges(arguments[1]);
+    uint64_t most = strtoull(arguments[3], NULL, 10);
+    pid_t pid = start(arguments + 4, (unsigned)strtoul(arguments[2], NULL, 10));
+    int signal_to_pass = 0;
     uint64_t steps = 0, inside = 0, wrong = 0, before = 0;
-    while (steps < skip + most && step(pid, &signal_to_pass)) {
+    while (steps < most && step(pid, &signal_to_pass)) {
         struct user_regs_struct r;
         steps++;
         if (steps % 65536 == 1)
             find_modules(pid);
-        if (steps < skip)
-            continue;
         if (ptrace(PTRACE_GETREGS, pid, 0, &r) != 0)
             fail("PTRACE_GETREGS");
         uint64_t base = 0;
@@ -170,6 +185,6 @@ int main(int count, char **arguments)
         before = r.rip;
     }
     kill(pid, SIGKILL);
-    printf("%lu steps, %lu in ranges, %lu wrong\n", steps > skip ? steps - skip : 0, inside, wrong);
+    printf("%lu steps, %lu in ranges, %lu wrong\n", steps, inside, wrong);
     return wrong != 0;
 }
