@@ -186,14 +186,15 @@ void plan_list(const struct plan *p, FILE *out)
     static const char *const bases[] = {"?", "rsp", "rbp"};
     for (uint32_t i = 0; i < p->header->site_count; i++) {
         const struct plan_site *s = &p->sites[i];
-        fprintf(out,
-                "%#lx %s %s target %#lx function %#lx got %#lx slot %s%+d moved %u length %u hop %d "
-                "room %u\n",
-                (unsigned long)(p->header->base + s->offset), kinds[s->kind % SITE_KINDS],
-                tiers[s->tier % SITE_TIERS], (unsigned long)(p->header->base + s->target),
-                (unsigned long)(p->header->base + s->function),
-                (unsigned long)(s->got ? p->header->base + s->got : 0), bases[s->slot_base % 3],
-                s->slot_bytes, s->moved_bytes, s->length, s->hop, room_bytes(p, s));
+        fprintf(
+            out,
+            "%#lx %s %s target %#lx function %#lx got %#lx slot %s%+d moved %u length %u hop %d "
+            "room %u\n",
+            (unsigned long)(p->header->base + s->offset), kinds[s->kind % SITE_KINDS],
+            tiers[s->tier % SITE_TIERS], (unsigned long)(p->header->base + s->target),
+            (unsigned long)(p->header->base + s->function),
+            (unsigned long)(s->got ? p->header->base + s->got : 0), bases[s->slot_base % 3],
+            s->slot_bytes, s->moved_bytes, s->length, s->hop, room_bytes(p, s));
     }
 }
 
@@ -219,8 +220,9 @@ static void print_uncounted(const struct plan *p, FILE *out)
         if ((uint64_t)h->undecoded + 4ul * i + 4 <= h->code_bytes)
             memcpy(&offset, p->code + h->undecoded + 4ul * i, sizeof offset);
         if (named++ < MOST)
-            fprintf(out, "  not counted: calls of the function at %#lx: not all of it are "
-                         "instructions\n",
+            fprintf(out,
+                    "  not counted: calls of the function at %#lx: not all of it are "
+                    "instructions\n",
                     (unsigned long)(h->base + offset));
     }
     if (named > MOST)

@@ -88,8 +88,8 @@ struct plan_site {
     uint32_t fixup_target; /* what the rel32 leads to */
     uint8_t flags;         /* enum site_flags */
     uint8_t unused;
-    int16_t hop; /* TIER_HOP: where the room is, from the site */
-    uint32_t rank; /* its position when sites are sorted by function, then by offset */
+    int16_t hop;         /* TIER_HOP: where the room is, from the site */
+    uint32_t rank;       /* its position when sites are sorted by function, then by offset */
     uint32_t first_rank; /* of its function's sites */
 };
 
