@@ -40,7 +40,8 @@ struct finder {
     VEC(struct pad) pads;           /* sorted */
     VEC(struct part) parts;         /* sorted by whole */
     VEC(struct known_place) places; /* sorted when all are known */
-    VEC(struct instruction) all;    /* of a function some of whose sites need room */
+    VEC(uint32_t) decoded;          /* functions that were: indices, sorted */
+    VEC(struct instruction) all;    /* of those around a site that needs room */
 };
 
 static inline bool is_jump(const struct instruction *i)
@@ -69,7 +70,7 @@ void displace(struct finder *f, const struct instruction *i, struct plan_site *s
 
 /*
  * Makes a hop of a pun, if instructions near all[at], the site, can move out of the way of a jump.
- * To be asked when all other sites of the function are done.
+ * To be asked when all other sites are done. `all` may be of several functions, in order.
  */
 bool make_room(struct finder *f, const struct instruction *all, size_t count, size_t at,
                struct plan_site *site);

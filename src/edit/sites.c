@@ -355,22 +355,39 @@ static void keep(struct finder *f, const struct instruction *i)
     vec_push(&f->all, *i);
 }
 
-/* Makes room for the puns of the function at hand, whose sites begin with the one of this index. */
-static void make_rooms(struct finder *f, size_t site)
+/* Decodes the functions of which a part is so near to a place that a short jump may reach it. */
+static void decode_around(struct finder *f, uint32_t offset)
 {
-    while (site < f->out->items.count && f->out->items.items[site].tier != TIER_PUN)
-        site++;
-    if (site == f->out->items.count)
-        return;
+    enum { NEAR = 160 };
+    size_t low = 0, high = f->decoded.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const struct map_function *fn = &f->map->functions[f->decoded.items[middle]];
+        if ((uint64_t)fn->start + fn->size + NEAR <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
     f->all.count = 0;
-    each_instruction(f, keep);
-    for (size_t at = 0; at < f->all.count && site < f->out->items.count; at++) {
-        struct plan_site *s = &f->out->items.items[site];
-        if (f->all.items[at].offset != s->offset)
+    for (; low < f->decoded.count; low++) {
+        f->function = &f->map->functions[f->decoded.items[low]];
+        if (f->function->start > (uint64_t)offset + NEAR)
+            break;
+        each_instruction(f, keep);
+    }
+}
+
+/* Makes room for puns, where all other sites are done. */
+static void make_rooms(struct finder *f)
+{
+    for (size_t k = 0; k < f->out->items.count; k++) {
+        struct plan_site *s = &f->out->items.items[k];
+        if (s->tier != TIER_PUN)
             continue;
-        if (s->tier == TIER_PUN)
-            make_room(f, f->all.items, f->all.count, at, s);
-        site++;
+        decode_around(f, s->offset);
+        for (size_t at = 0; at < f->all.count; at++)
+            if (f->all.items[at].offset == s->offset)
+                make_room(f, f->all.items, f->all.count, at, s);
     }
 }
 
@@ -452,15 +469,18 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
             vec_push(&out->undecoded, f.function->start);
             out->items.count = sites;
             out->code.count = code;
+        } else {
+            vec_push(&f.decoded, k);
         }
-        make_rooms(&f, sites);
     }
+    make_rooms(&f);
     rank_sites(out);
     mark_leaves(&f);
     targets_free(&f.targets);
     vec_free(&f.pads);
     vec_free(&f.parts);
     vec_free(&f.places);
+    vec_free(&f.decoded);
     vec_free(&f.all);
 }
 
