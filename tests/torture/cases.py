@@ -4,7 +4,9 @@ The name begins with the row. The source is NAME.c unless it is given. `checks` 
 result of a recorded run (class Result in scripts/check-torture) that return what is wrong, or None.
 """
 
+import collections
 import os
+import re
 import shutil
 import subprocess
 
@@ -18,7 +20,7 @@ class Case:
                  burns=True, complete=0.999, status=0, notes=None, refused=None,
                  refused_status=1, more=(), prepare=None, command=None, launch=None,
                  record_options=(), recorded_env=None, noticed=None, timeout_s=None,
-                 exact_not=None):
+                 exact_not=None, exact_options=()):
         self.name, self.source, self.flags = name, source or name + ".c", list(flags)
         self.compiler, self.arguments, self.checks = compiler, list(arguments), list(checks)
         self.burns, self.complete, self.status = burns, complete, status
@@ -29,6 +31,7 @@ class Case:
         self.record_options, self.recorded_env = list(record_options), recorded_env or {}
         self.noticed, self.timeout_s = noticed, timeout_s  # for what the suite must find wrong
         self.exact_not = exact_not  # why it is left out under engine exact
+        self.exact_options = list(exact_options)
 
     def builds(self):
         for out, flags, files in self.more:
@@ -123,6 +126,50 @@ def seen_or_lost(function, least):
     return check
 
 
+def part_of(name):
+    """A function that the compiler has split is one function."""
+    return re.sub(r"\.(cold|part|isra|constprop|llvm)\b.*", "", name)
+
+
+def truth(result, only=None):
+    """Calls as the program has counted them itself (truth.h), all of them and in their contexts; or
+    only those of some functions."""
+    if "calls" not in result.info:
+        return None
+    contexts, counts = collections.Counter(), {}
+    for line in result.run.stdout.decode().split("\n"):
+        match = re.match(r"(context|calls) (\S+) (\d+)$", line)
+        if match and match.group(1) == "context":
+            contexts[match.group(2)] += int(match.group(3))
+        elif match:
+            counts[match.group(2)] = int(match.group(3))
+    if not contexts and not counts:
+        return "the program says nothing of its calls"
+    known = {name for context in contexts for name in context.split(";")}
+    called, found = collections.Counter(), collections.Counter()
+    contexts_of = []  # of each node, its known functions; a parent comes before its children
+    for parent, name, calls in result.calls():
+        name, context = part_of(name), contexts_of[parent] if parent >= 0 else ""
+        if name in known:
+            context += ";" * bool(context) + name
+        contexts_of.append(context)
+        if calls:
+            called[name] += calls
+            if name in known:
+                found[context] += calls
+    wrong = ["%s: %d calls, not %d" % (context, found[context], contexts[context])
+             for context in sorted(set(contexts) | set(found)) if contexts[context] != found[context]
+             and (only is None or context.split(";")[-1] in only)]
+    for names, count in counts.items():
+        got = sum(called[name] for name in names.split("|"))
+        if got != count:
+            wrong.append("%s: %d calls, not %d" % (names, got, count))
+    if wrong:
+        return "%d of %d counts differ (%d uncounted): %s" % (
+            len(wrong), len(set(contexts) | set(found)) + len(counts),
+            result.info["slow_uncounted"], "; ".join(wrong[:4]))
+
+
 PLUGINS = [("plugin_%s.so" % name, ["-shared", "-fPIC", "-DNAME=" + name], ["plugin.c"])
            for name in ("a", "b")]
 
@@ -148,6 +195,23 @@ def end(how, status, **more):
     """Row 16: one way to end without warning."""
     return Case("r16_" + how, "r16_ends.c", arguments=[how], status=status,
                 checks=[ms("before_the_end", 200), ms("beside", 60)] + more.pop("checks", []), **more)
+
+
+def ways(name, source, *built, **more):
+    """One program, built in several ways: (ending, compiler, flags)."""
+    flags = more.pop("flags", [])
+    return [Case(name + "_" + ending, source, compiler=compiler, flags=flags_ + flags, burns=False,
+                 **{"checks": [truth], **more}) for ending, compiler, flags_ in built]
+
+
+LEVELS = [("gcc_O2", "cc", ["-O2"]), ("gcc_O0", "cc", ["-O0"]), ("gcc_O3", "cc", ["-O3"]),
+          ("gcc_Os", "cc", ["-Os"]), ("gcc_frame", "cc", ["-O2", "-fno-omit-frame-pointer"]),
+          ("clang_O2", "clang", ["-O2"]), ("clang_O0", "clang", ["-O0"]),
+          ("clang_Os", "clang", ["-Os"])]
+FIXED = ["-fno-pie", "-no-pie"]
+LIBRARY = [("r26_library.so", ["-shared", "-fPIC", "-fcf-protection=full"], ["r26_library.c"])]
+FOLDED = ["-O2", "-ffunction-sections", "-Wl,--icf=all"]
+PLUGIN_C = [("plugin_c.so", ["-shared", "-fPIC", "-DNAME=c"], ["plugin.c"])]
 
 
 def limit(what, function, **more):
@@ -338,12 +402,38 @@ CASES = [
     # 22: malloc from everywhere
     Case("r22_malloc", checks=[processes(41)]),
     # 41: functions that know their caller
+    Case("r41_callers"),
+    # 23 to 35, 46, 47: what an editor of code may break. Most programs count their own calls.
     Case("r23_registers", burns=False),
+    Case("r24_entries", burns=False, checks=[truth]),
+    *ways("r25_tables", "r25_tables.c",
+          ("gcc_O2", "cc", ["-O2"]), ("gcc_fixed", "cc", ["-O2"] + FIXED), ("gcc_O0", "cc", ["-O0"]),
+          ("gcc_retpoline", "cc", ["-O2", "-mindirect-branch=thunk", "-mfunction-return=thunk"]),
+          ("clang_O2", "clang", ["-O2"]), ("clang_fixed", "clang", ["-O2"] + FIXED),
+          ("clang_retpoline", "clang", ["-O2", "-mretpoline"])),
+    *ways("r26_links", "r26_links.c",
+          ("gcc_O2", "cc", ["-O2"]), ("gcc_copied", "cc", ["-O2"] + FIXED),
+          ("gcc_no_plt", "cc", ["-O2", "-fno-plt"]),
+          ("gcc_ibt", "cc", ["-O2", "-fcf-protection=full", "-Wl,-z,ibtplt,-z,lazy"]),
+          ("gcc_ibt_now", "cc", ["-O2", "-fcf-protection=full", "-Wl,-z,now"]),
+          ("gcc_folded", "cc", FOLDED + ["-fuse-ld=gold"]), ("gcc_lto", "cc", ["-O2", "-flto"]),
+          ("clang_no_plt", "clang", ["-O2", "-fno-plt"]),
+          ("clang_folded", "clang", FOLDED + FIXED + ["-fuse-ld=lld"]),
+          flags=["-L.", "-l:r26_library.so", "-Wl,-rpath,$ORIGIN"], more=LIBRARY),
     Case("r27_tails", flags=["-O2"], burns=False),
+    *ways("r28_arguments", "r28_arguments.c", *LEVELS),
     Case("r29_in_stubs", burns=False, complete=0.95),
     Case("r30_traps", burns=False),
-
-    Case("r41_callers"),
+    Case("r31_storm", burns=False, more=PLUGINS + PLUGIN_C, checks=[truth]),
+    *ways("r32_callbacks", "r32_callbacks.c", *LEVELS[:2]),
+    *ways("r32_only_own", "r32_callbacks.c", *LEVELS[:2], exact_options=["--modules", "*r32_*"],
+          checks=[lambda result: truth(result, ("difference", "sorts"))]),
+    *ways("r33_frames", "r33_frames.c", *LEVELS),
+    *ways("r33_split_stack", "r33_frames.c", ("gcc", "cc", ["-O2", "-fsplit-stack", "-fuse-ld=gold"])),
+    *ways("r46_pushes", "r46_pushes.c", *LEVELS,
+          ("gcc_push", "cc", ["-Os", "-mpush-args", "-mno-accumulate-outgoing-args"])),
+    *ways("r47_cold", "r47_cold.c", *LEVELS,
+          ("gcc_sections", "cc", ["-O2", "-freorder-functions", "-ffunction-sections"])),
     # 43: limits on files and shared memory
     Case("r43_contexts"),
     Case("r43_fsize", "r43_contexts.c", arguments=["fsize"]),
