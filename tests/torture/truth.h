@@ -15,13 +15,13 @@
 struct truth_node {
     const char *name; /* a literal, compared by address */
     struct truth_node *parent, *children, *next;
-    _Atomic long calls;
+    long calls;
 };
 
 enum { TRUTH_ROOM = 100000, TRUTH_LINE = 2000 };
 
 static struct truth_node truth_nodes[TRUTH_ROOM];
-static _Atomic int truth_count = 1; /* the first is the root of all threads */
+static int truth_count = 1; /* the first is the root of all threads */
 static int truth_lock;
 static __thread struct truth_node *truth_here;
 
@@ -55,7 +55,7 @@ static inline __attribute__((always_inline, unused)) struct truth_node *truth_en
         n = n->next;
     if (!n)
         n = truth_add(parent, name);
-    n->calls++;
+    __atomic_fetch_add(&n->calls, 1, __ATOMIC_RELAXED);
     truth_here = n;
     return n;
 }
@@ -65,14 +65,15 @@ static inline __attribute__((always_inline, unused)) void truth_leave(struct tru
     truth_here = (*n)->parent;
 }
 
-#define TRUTH()                                                                                    \
+#define TRUTH_AS(NAME)                                                                             \
     struct truth_node *truth_of_this __attribute__((cleanup(truth_leave), unused)) =               \
-        truth_enter(__func__)
+        truth_enter(NAME)
+#define TRUTH() TRUTH_AS(__func__)
 
 /* In the first function of a thread: its call comes before anything is counted there. */
 #define TRUTH_OF_THREAD()                                                                          \
     TRUTH();                                                                                       \
-    truth_of_this->calls--
+    __atomic_fetch_sub(&truth_of_this->calls, 1, __ATOMIC_RELAXED)
 
 static __attribute__((unused)) int truth_compare(const void *a, const void *b)
 {
@@ -82,7 +83,7 @@ static __attribute__((unused)) int truth_compare(const void *a, const void *b)
 static __attribute__((unused)) void truth_print(void)
 {
     int count = truth_count;
-    char **lines = malloc((size_t)count * sizeof *lines);
+    char **lines = (char **)malloc((size_t)count * sizeof *lines);
     for (int i = 1; i < count; i++) {
         char text[TRUTH_LINE];
         char *at = text + sizeof text - 1;
@@ -93,7 +94,7 @@ static __attribute__((unused)) void truth_print(void)
                 abort();
             if (*at)
                 *--at = ';';
-            at = memcpy(at - length, n->name, length);
+            at = (char *)memcpy(at - length, n->name, length);
         }
         if (asprintf(&lines[i], "context %s %ld", at, (long)truth_nodes[i].calls) < 0)
             abort();
