@@ -442,6 +442,11 @@ CASES = [
           ("O", "rustc", ["-O"]), ("debug", "rustc", []),
           ("static_unwinder", "rustc", ["-O", "-C", "link-arg=-static-libgcc"]),
           ("lto", "rustc", ["-C", "opt-level=s", "-C", "lto=fat"])),
+    # A program that compares its code with its file finds the edits; --modules leaves it alone.
+    Case("r35_same", "r35_own_code.c", arguments=["same"], burns=False,
+         exact_options=["--modules", "lib*"]),
+    Case("r35_changes", "r35_own_code.c", arguments=["changes"], burns=False, checks=[truth]),
+    Case("r35_patches", "r35_own_code.c", arguments=["patches"], burns=False),
     *ways("r46_pushes", "r46_pushes.c", *LEVELS,
           ("gcc_push", "cc", ["-Os", "-mpush-args", "-mno-accumulate-outgoing-args"])),
     *ways("r47_cold", "r47_cold.c", *LEVELS,
