@@ -50,6 +50,17 @@ NOINLINE static void sorts(int turn)
         tdelete(&many[i], &tree, by_value);
 }
 
+/* The same frames and the same return addresses below, with another caller above. */
+#define SIDE(NAME)                                                                                 \
+    NOINLINE static void NAME(int turn)                                                            \
+    {                                                                                              \
+        TRUTH();                                                                                   \
+        sorts(turn);                                                                               \
+        sink++;                                                                                    \
+    }
+SIDE(left)
+SIDE(right)
+
 NOINLINE static void *in_thread(void *argument)
 {
     TRUTH_OF_THREAD();
@@ -91,8 +102,12 @@ int main(void)
         pthread_join(threads[i], NULL);
     for (int i = 0; i < 3; i++)
         pthread_once(&first, once);
-    for (int i = 0; i < 30; i++)
+    for (int i = 0; i < 30; i++) {
         sorts(i);
+        (i % 3 ? left : right)(i);
+        left(i);
+        right(i);
+    }
     truth_here = NULL; /* what runs at exit has not been called by main */
     return torture_end();
 }
