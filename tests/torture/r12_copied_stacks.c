@@ -21,6 +21,7 @@ __asm__(".text\n.type save, @function\nsave:\n.cfi_startproc\n"
         " mov (%rsp), %rax\n mov %rax, 56(%rdi)\n xor %eax, %eax\n ret\n"
         ".cfi_endproc\n.size save, . - save\n"
         ".type come_back, @function\ncome_back:\n.cfi_startproc\n"
+        ".cfi_def_cfa %rdi, 0\n.cfi_undefined %rip\n"
         " mov (%rdi), %rbx\n mov 8(%rdi), %rbp\n mov 16(%rdi), %r12\n mov 24(%rdi), %r13\n"
         " mov 32(%rdi), %r14\n mov 40(%rdi), %r15\n mov 48(%rdi), %rsp\n mov $1, %eax\n"
         " jmp *56(%rdi)\n"
@@ -77,13 +78,22 @@ NOINLINE static void body(void)
     }
 }
 
+/* Two frames that are the same in all of them, return addresses and all. */
+NOINLINE static void middle(void)
+{
+    TRUTH();
+    leaf(3);
+    body();
+    leaf(4);
+}
+
 /* The same code three times: the frames have the same size, their return addresses lie in others. */
 #define OUTER(NAME)                                                                                \
     NOINLINE static void NAME(void)                                                                \
     {                                                                                              \
         TRUTH();                                                                                   \
         leaf(1);                                                                                   \
-        body();                                                                                    \
+        middle();                                                                                  \
         leaf(2);                                                                                   \
     }
 OUTER(red)
@@ -92,15 +102,19 @@ OUTER(blue)
 
 static void (*volatile bodies[])(void) = {red, green, blue};
 
-/* Puts the frames of the current coroutine back, from a place on the stack that is below them. */
-NOINLINE static void put_back(void)
+NOINLINE static void put_back(struct coroutine *c)
 {
-    struct coroutine *c = &coroutines[current];
-    volatile char *below = alloca(ROOM * 2);
-    below[0] = 0;
     for (size_t i = 0; i < c->bytes; i++)
         ((volatile char *)c->low)[i] = c->kept[i];
     come_back(&c->at);
+}
+
+/* What puts the frames back must itself be below them. */
+NOINLINE static void go_on(void)
+{
+    volatile char *below = alloca(ROOM * 2);
+    below[0] = 0;
+    put_back(&coroutines[current]);
 }
 
 NOINLINE static void run(void)
@@ -114,7 +128,7 @@ NOINLINE static void run(void)
         current = turn % COROUTINES;
         if (save(&main_at) == 0) {
             if (coroutines[current].bytes) {
-                put_back();
+                go_on();
             } else {
                 bodies[current % 3]();
                 done++;
