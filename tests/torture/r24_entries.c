@@ -43,6 +43,14 @@ __asm__(".text\n"
         BEGIN(tight) " push %rbx\n.cfi_adjust_cfa_offset 8\n.cfi_offset %rbx, -16\n"
         " mov %rdi, %rbx\n jmp 1f\n1: call *%rsi\n2: dec %rbx\n jz 3f\n jmp 1b\n"
         "3: pop %rbx\n.cfi_adjust_cfa_offset -8\n ret\n" END(tight)
+        /* the same beside padding that is run, and beside a constant that looks like padding */
+        BEGIN(run_padding) " push %rbx\n.cfi_adjust_cfa_offset 8\n.cfi_offset %rbx, -16\n"
+        " mov %rdi, %rbx\n jmp 1f\n2: .nops 16\n dec %rbx\n jz 3f\n1: call *%rsi\n jmp 2b\n"
+        "3: pop %rbx\n.cfi_adjust_cfa_offset -8\n ret\n" END(run_padding)
+        BEGIN(constant_behind) " push %rbx\n.cfi_adjust_cfa_offset 8\n.cfi_offset %rbx, -16\n"
+        " mov %rdi, %rbx\n jmp 1f\n1: call *%rsi\n2: dec %rbx\n jz 3f\n jmp 1b\n"
+        "3: pop %rbx\n.cfi_adjust_cfa_offset -8\n lea padding_mask(%rip), %rax\n ret\n"
+        "padding_mask: .fill 16, 1, 0xcc\n.fill 16, 1, 0x90\n" END(constant_behind)
         /* a conditional jump over a call, and one to it */
         BEGIN(over_calls) " push %rbx\n.cfi_adjust_cfa_offset 8\n.cfi_offset %rbx, -16\n mov %rdi, %rbx\n"
         "1: test $1, %bl\n jz 2f\n call gives_zero\n2: call gives_same\n dec %rbx\n jnz 1b\n"
@@ -52,7 +60,8 @@ long loops(long n), enters_again(long n), old_loop(long n), gives_zero(long n), 
 long short_tail(long n), short_maybe(int n), count_tail(long n), doubled(long n), plain_entry(long n);
 long first_of_two(long n), second_of_two(long n), beside(long n), gives_more(long n), where_am_i(void);
 long thunk(long n, long (*to)(long)), pushed_return(long n, long (*to)(long));
-long tight(long n, long (*to)(long)), over_calls(long n);
+long tight(long n, long (*to)(long)), over_calls(long n), run_padding(long n, long (*to)(long));
+const unsigned char *constant_behind(long n, long (*to)(long));
 void only_returns(void), also_returns(void);
 
 static long through_zero, through_same;
@@ -81,9 +90,13 @@ NOINLINE static void round_of(long i)
     CHECK(thunk(i, gives_same) == i && pushed_return(i, gives_same) == i);
     tight(n, gives_zero);
     over_calls(n);
+    run_padding(n, gives_zero);
+    const unsigned char *mask = constant_behind(n, gives_zero);
+    for (int k = 0; k < 32; k++)
+        CHECK(mask[k] == (k < 16 ? 0xcc : 0x90));
     /* gives_same: called, through a pointer, by a tail, and by what is no call (not counted) */
     through_same += 3 + (i != 0) + n;
-    through_zero += 1 + (n + 1) / 2;
+    through_zero += 1 + (n + 1) / 2 + 3 * n;
 }
 
 enum { ROUNDS = 20000 };
@@ -101,6 +114,7 @@ int main(void)
     printf("calls doubled|plain_entry %d\n", 4 * ROUNDS);
     printf("calls first_of_two %d\ncalls second_of_two %d\n", ROUNDS, ROUNDS);
     printf("calls beside %d\ncalls tight %d\n", ROUNDS, ROUNDS);
-    printf("calls over_calls %d\n", ROUNDS);
+    printf("calls over_calls %d\ncalls run_padding %d\n", ROUNDS, ROUNDS);
+    printf("calls constant_behind %d\n", ROUNDS);
     return torture_end();
 }

@@ -68,7 +68,8 @@ stop:
 
 __asm__(".text\n"
         BEGIN(answers) " lea 1(%rdi), %rax\n ret\n" END(answers)
-        /* a table of distances inside the function, behind a jump */
+        /* a table of distances inside the function, behind a jump: no decoder gets through it, so the
+         * function is left alone, and its calls are not counted */
         BEGIN(own_table) " and $3, %edi\n lea 1f(%rip), %rax\n movslq (%rax,%rdi,4), %rcx\n"
         " add %rax, %rcx\n jmp *%rcx\n .balign 4\n1: .long 2f-1b, 3f-1b, 4f-1b, 5f-1b\n"
         "2: mov $10, %edi\n jmp answers\n3: mov $20, %eax\n ret\n"
@@ -86,7 +87,7 @@ __asm__(".text\n"
 
 long answers(long n), own_table(int n), behind(void);
 const unsigned char *constants(void);
-extern const unsigned char inside[], outside[], outside_end[], tail_data[];
+extern __attribute__((visibility("hidden"))) const unsigned char inside[], outside[], outside_end[], tail_data[];
 
 /* Bytes of the code segment, with the distance to `answers` put back in, so that they are the same
  * wherever the linker puts them. */
@@ -118,17 +119,16 @@ int main(void)
 {
     TRUTH();
     static const unsigned char code[] = {1, 2, 3, 4, 5, 1, 5, 2, 4, 3, 5, 1, 4, 5, 5, 0, 0};
-    long sum = 0, called = 0;
+    long sum = 0;
     look_at_constants();
     for (int i = 0; i < 20000; i++) {
         sum += interpret(code, i) + by_table((unsigned)i % 14, i);
         long want[] = {11, 20, 31, 40};
         CHECK(own_table(i) == want[i & 3]);
-        called += i % 4 == 0 || i % 4 == 2;
         CHECK(behind() == 3);
     }
     look_at_constants();
-    printf("%ld\ncalls answers %ld\ncalls own_table 20000\ncalls behind 20000\ncalls constants 2\n", sum, called);
+    printf("%ld\ncalls own_table 20000\ncalls behind 20000\ncalls constants 2\n", sum);
     truth_print();
     return torture_end();
 }
