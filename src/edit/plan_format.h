@@ -52,6 +52,7 @@ enum site_flags {
     SITE_PUSHES_RETURN = 1, /* a call that becomes a jump: the stub pushes the return address */
     SITE_MAY_STAY = 2,      /* a jump that may stay in its function: the stub finds out */
     SITE_MAKES_ROOM = 4,    /* TIER_HOP: the room is made by moving what is there to the stub */
+    SITE_TO_LEAF = 8,       /* direct, to a function that has no sites */
 };
 
 /*
@@ -88,6 +89,7 @@ struct plan_site {
     uint8_t unused;
     int16_t hop; /* TIER_HOP: where the room is, from the site */
     uint32_t rank; /* its position when sites are sorted by function, then by offset */
+    uint32_t first_rank; /* of its function's sites */
 };
 
 /* What each site takes up in the file, its index by rank included. */
@@ -109,7 +111,7 @@ struct plan_header {
     uint32_t unused;
 };
 
-static_assert(sizeof(struct plan_site) == 44, "layout");
+static_assert(sizeof(struct plan_site) == 48, "layout");
 static_assert(sizeof(struct plan_header) % 8 == 0, "layout");
 
 #endif

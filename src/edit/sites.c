@@ -395,8 +395,38 @@ static void rank_sites(struct sites *s)
     if (s->items.count)
         qsort_r(s->by_rank.items, s->by_rank.count, sizeof(uint32_t), compare_ranks,
                 s->items.items);
-    for (uint32_t rank = 0; rank < s->by_rank.count; rank++)
-        s->items.items[s->by_rank.items[rank]].rank = rank;
+    for (uint32_t rank = 0, first = 0; rank < s->by_rank.count; rank++) {
+        struct plan_site *site = &s->items.items[s->by_rank.items[rank]];
+        if (site->function != s->items.items[s->by_rank.items[first]].function)
+            first = rank;
+        site->rank = rank;
+        site->first_rank = first;
+    }
+}
+
+static bool has_sites(const struct sites *s, uint32_t function)
+{
+    size_t low = 0, high = s->by_rank.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (s->items.items[s->by_rank.items[middle]].function < function)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < s->by_rank.count && s->items.items[s->by_rank.items[low]].function == function;
+}
+
+static void mark_leaves(const struct finder *f)
+{
+    for (size_t i = 0; i < f->out->items.count; i++) {
+        struct plan_site *s = &f->out->items.items[i];
+        bool is_direct_site = s->kind == SITE_CALL || s->kind == SITE_TAIL || s->kind == SITE_TAIL_SHORT;
+        const struct map_function *there =
+            is_direct_site && !s->got ? map_find_function(f->map, s->target) : NULL;
+        if (there && !is_plt(f, s->target) && !has_sites(f->out, whole_of(f->map, there)->start))
+            s->flags |= SITE_TO_LEAF;
+    }
 }
 
 void sites_find(const struct elf_file *file, const struct map *map, struct sites *out)
@@ -430,6 +460,7 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
         make_rooms(&f, sites);
     }
     rank_sites(out);
+    mark_leaves(&f);
     targets_free(&f.targets);
     reach_free(&f.reach);
     vec_free(&f.pads);

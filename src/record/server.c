@@ -17,9 +17,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Address space that the program may have a limit on: a quarter of a gigabyte is ten million nodes.
+/*
+ * Address space that the program may have a limit on: a quarter of a gigabyte is ten million nodes.
+ * Engine exact has a tenth as many contexts in it, and wants more of them.
  */
-static const uint64_t ARENA_MOST = UINT64_C(256) << 20;
+static uint64_t arena_most(const struct server *s)
+{
+    return s->flags & CHANNEL_EXACT ? UINT64_C(1536) << 20 : UINT64_C(256) << 20;
+}
+
 static const uint64_t ARENA_STEP = UINT64_C(2) << 20;
 static const uint64_t ARENA_FIRST = UINT64_C(1) << 18; /* most processes are short */
 
@@ -80,9 +86,11 @@ int server_open(struct server *s, uint64_t period_ns, uint64_t flags, struct ct_
     return CT_OK;
 }
 
-static bool map_arena(struct server_arena *a, int fd)
+/* `room`: bytes, however many of them the file has yet. */
+static bool map_arena(struct server_arena *a, int fd, uint64_t room)
 {
-    a->header = mmap(NULL, ARENA_MOST, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    a->room = room;
+    a->header = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (a->header == MAP_FAILED)
         a->header = NULL;
     return a->header != NULL;
@@ -96,11 +104,12 @@ static int reopen_arena(struct server *s, const char *path, struct ct_error *err
     if (fd < 0)
         return ct_fail_errno(err, errno, "%s: cannot be opened", path);
     bool mapped =
-        fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof *a.header && map_arena(&a, fd);
+        fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof *a.header &&
+        map_arena(&a, fd, (uint64_t)status.st_size);
     close(fd);
     if (!mapped || a.header->magic != ARENA_MAGIC || a.header->version != ARENA_VERSION) {
         if (mapped)
-            munmap(a.header, ARENA_MOST);
+            munmap(a.header, a.room);
         return ct_fail(err, "%s: is not an arena of this version", path);
     }
     a.allocated = (uint64_t)status.st_size;
@@ -154,7 +163,7 @@ void server_close(struct server *s, bool keep_arenas)
 {
     for (size_t i = 0; i < s->arenas.count; i++) {
         struct server_arena *a = &s->arenas.items[i];
-        munmap(a->header, ARENA_MOST);
+        munmap(a->header, a->room);
         if (!keep_arenas)
             unlink(a->path);
         free(a->path);
@@ -181,7 +190,7 @@ void server_close(struct server *s, bool keep_arenas)
 static bool allocate(struct server_arena *a, uint64_t bytes)
 {
     /* No descriptor is kept for each arena: there may be more processes than descriptors. */
-    int fd = bytes <= ARENA_MOST ? open(a->path, O_RDWR | O_CLOEXEC) : -1;
+    int fd = bytes <= a->room ? open(a->path, O_RDWR | O_CLOEXEC) : -1;
     bool done = fd >= 0 && posix_fallocate(fd, 0, (off_t)bytes) == 0;
     if (fd >= 0)
         close(fd);
@@ -341,10 +350,10 @@ void server_grow_arenas(struct server *s)
         uint64_t ahead = a->allocated / 2 > ARENA_STEP ? a->allocated / 2 : ARENA_STEP;
         bool is_little =
             a->allocated == ARENA_FIRST ? used > ARENA_FIRST / 4 : used + ahead > a->allocated;
-        uint64_t least = wanted > a->allocated ? wanted : is_little ? a->allocated : ARENA_MOST;
-        if (least >= ARENA_MOST)
+        uint64_t least = wanted > a->allocated ? wanted : is_little ? a->allocated : a->room;
+        if (least >= a->room)
             a->is_full |= wanted > a->allocated;
-        else if (!allocate(a, least + 2 * ahead <= ARENA_MOST ? least + 2 * ahead : ARENA_MOST) &&
+        else if (!allocate(a, least + 2 * ahead <= a->room ? least + 2 * ahead : a->room) &&
                  !allocate(a, least + ARENA_FIRST))
             a->is_full = true;
     }
@@ -361,7 +370,7 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
     a.path = must_format("%s/%zu.arena", s->folder.path, s->arenas.count);
     int fd = open(a.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int why = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)ARENA_FIRST);
-    if (why == 0 && !map_arena(&a, fd))
+    if (why == 0 && !map_arena(&a, fd, arena_most(s)))
         why = errno;
     if (why) {
         if (fd >= 0) {
@@ -504,7 +513,7 @@ static void answer_one(struct server *s, int fd)
         kind = CHANNEL_PLAN_IS;
     }
     m.kind = sent >= 0 ? kind : CHANNEL_REFUSED;
-    m.arena_bytes = ARENA_MOST;
+    m.arena_bytes = arena_most(s);
     m.period_ns = s->period_ns;
     m.flags = s->flags;
     reply(fd, &m, sent);

@@ -14,6 +14,7 @@
 struct server_arena {
     char *path;
     struct arena_header *header; /* mapped as far as it may ever grow */
+    uint64_t room;               /* how far that is */
     uint64_t pid, parent_pid;
     uint64_t allocated;
     bool is_full;            /* there was no more room for it */

@@ -5,7 +5,7 @@
  *
  * Whatever cannot be changed safely is left as it is, and counted.
  */
-#include "runtime/exact.h"
+#include "runtime/counting.h"
 
 #include "runtime/arch/x86_64/syscall.h"
 
@@ -274,7 +274,7 @@ bool edit_module(const struct edit_request *r)
     m.layouts = (void *)(m.stubs + stubs);
     m.pun_pages = (void *)(m.stubs + stubs + layouts);
     *(void (**)(void))m.stubs = exact_slow_entry;
-    stub_write_common(m.stubs + STUB_POINTER_BYTES, m.stubs, &m.common);
+    counting_write_common(m.stubs + STUB_POINTER_BYTES, m.stubs, &m.common);
     struct edited_module *kept = &edited[edited_count];
     *kept = m;
     next_site += h->site_count;
