@@ -39,8 +39,8 @@ struct finder {
     uint32_t whole;                      /* start of what it is a part of, or its own */
     struct instruction before[MOST_BEFORE];
     unsigned before_count;
-    VEC(struct pad) pads;   /* sorted */
-    VEC(struct part) parts; /* sorted by whole */
+    VEC(struct pad) pads;        /* sorted */
+    VEC(struct part) parts;      /* sorted by whole */
     VEC(struct instruction) all; /* of a function some of whose sites need room */
 };
 

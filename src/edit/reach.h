@@ -1,10 +1,10 @@
 /*
  * Which instructions control can come to. Functions are decoded in a straight line, and there may
  * be data between their instructions, behind a jump or a return, whose bytes look like calls: what
- * nothing leads to must stay as it is. Where an indirect jump or call may lead is not known for sure:
- * all of its function is reached. An address that is taken is that of data where unwind tables cover
- * it, as code would be a function or in a table; elsewhere, in assembly, it is that of code if the
- * instructions from there on end in a jump or a return.
+ * nothing leads to must stay as it is. Where an indirect jump or call may lead is not known for
+ * sure: all of its function is reached. An address that is taken is that of data where unwind
+ * tables cover it, as code would be a function or in a table; elsewhere, in assembly, it is that of
+ * code if the instructions from there on end in a jump or a return.
  */
 #ifndef EDIT_REACH_H
 #define EDIT_REACH_H

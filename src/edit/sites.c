@@ -1,7 +1,7 @@
 /*
  * Functions are decoded in a straight line, twice: first for what branches lead to, then for the
- * sites. Code with data in it stops the decoder, and such a function is left alone as a whole; where
- * the data looks like instructions, nothing leads to them.
+ * sites. Code with data in it stops the decoder, and such a function is left alone as a whole;
+ * where the data looks like instructions, nothing leads to them.
  */
 #include "edit/sites.h"
 
@@ -421,7 +421,8 @@ static void mark_leaves(const struct finder *f)
 {
     for (size_t i = 0; i < f->out->items.count; i++) {
         struct plan_site *s = &f->out->items.items[i];
-        bool is_direct_site = s->kind == SITE_CALL || s->kind == SITE_TAIL || s->kind == SITE_TAIL_SHORT;
+        bool is_direct_site =
+            s->kind == SITE_CALL || s->kind == SITE_TAIL || s->kind == SITE_TAIL_SHORT;
         const struct map_function *there =
             is_direct_site && !s->got ? map_find_function(f->map, s->target) : NULL;
         if (there && !is_plt(f, s->target) && !has_sites(f->out, whole_of(f->map, there)->start))

@@ -9,10 +9,10 @@
 #include "map/map.h"
 
 struct targets {
-    uint64_t *bits;   /* one for each byte of code */
-    uint64_t *labels; /* of those, those that the data leads to */
+    uint64_t *bits;    /* one for each byte of code */
+    uint64_t *labels;  /* of those, those that the data leads to */
     uint64_t *entries; /* and those at which it may arrive from outside of their function */
-    uint64_t *taken;  /* bytes that are written over: they cannot be used for anything else */
+    uint64_t *taken;   /* bytes that are written over: they cannot be used for anything else */
     uint32_t start, end;
 };
 
