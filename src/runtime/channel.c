@@ -131,12 +131,18 @@ static void *map_descriptor(int fd, uint64_t bytes, int protection)
  */
 static void *map_low(int fd, uint64_t bytes)
 {
+    static void *parents; /* in the child of a fork: the place of its parent's arena is taken */
+    if (parents) {
+        long got = raw_syscall6(SYS_mmap, (long)parents, (long)bytes, PROT_READ | PROT_WRITE,
+                                MAP_SHARED | MAP_FIXED, fd, 0);
+        return got == (long)parents ? parents : NULL;
+    }
     const uint64_t step = UINT64_C(1) << 26, first = UINT64_C(1) << 31;
     for (uint64_t at = first; at + bytes <= ARENA_LOW_END; at += step) {
         long got = raw_syscall6(SYS_mmap, (long)at, (long)bytes, PROT_READ | PROT_WRITE,
                                 MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
         if (got == (long)at)
-            return (void *)got;
+            return parents = (void *)got;
         if (got > 0) /* an old kernel takes the address for a wish */
             raw_syscall3(SYS_munmap, got, (long)bytes, 0);
     }

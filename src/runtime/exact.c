@@ -35,7 +35,6 @@ struct exact_thread {
     struct walk_cache cache;
     struct unbound unbound[MOST_UNBOUND];
     uint32_t unbound_count;
-    struct exact_state before_fork;
     struct callee callees[CALLEES]; /* by a hash of the target */
     bool busy;
     uint8_t stack[STACK_BYTES] __attribute__((aligned(16))); /* the slow path's own */
@@ -44,24 +43,6 @@ struct exact_thread {
 enum { THREAD_BYTES = sizeof(struct exact_thread) + MOST_FRAMES * sizeof(struct walk_frame) };
 
 static __thread struct exact_thread *mine __attribute__((tls_model("initial-exec")));
-
-/* Around a fork: calls in libc's own fork, on both sides, are nobody's. */
-void exact_before_fork(void)
-{
-    if (!mine)
-        return;
-    mine->before_fork = exact_state;
-    mine->busy = true;
-    exact_state = STATE_AT_FIRST;
-}
-
-void exact_after_fork(void)
-{
-    if (!mine)
-        return;
-    exact_state = mine->before_fork;
-    mine->busy = false;
-}
 
 void exact_forget(void)
 {
@@ -344,6 +325,8 @@ static uint32_t find_known(const struct walk_modules *modules, const struct walk
                            uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
+        if (modules_role(modules, frames[i].module) == ROLE_OURS)
+            continue;
         const struct arena_record *record = mirror_find(frames[i].slot);
         if (record && (record->flags & RECORD_OVERFLOW ||
                        record->callee ==

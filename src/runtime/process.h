@@ -80,9 +80,7 @@ uint32_t modules_find(const struct walk_modules *set, uint64_t address);
 
 /* --- engine exact (exact.c, edit.c) ---------------------------------------------------------- */
 
-void exact_before_fork(void);
-void exact_after_fork(void); /* in the parent */
-void exact_forget(void);     /* in a child that was forked */
+void exact_forget(void); /* in a child that was forked */
 void exact_thread_ends(void);
 void exact_process_ends(void);
 
