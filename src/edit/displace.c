@@ -101,8 +101,7 @@ static bool choose_moved(struct finder *f, const struct instruction *i, bool sta
             site->reason = REASON_AT_START;
             return false;
         }
-        uint32_t next =
-            moved->first < f->before_count ? f->before[moved->first].offset : i->offset;
+        uint32_t next = moved->first < f->before_count ? f->before[moved->first].offset : i->offset;
         if (targets_has(&f->targets, next)) {
             site->reason = REASON_BRANCH_TARGET;
             return false;
@@ -173,9 +172,9 @@ static bool find_hop(struct finder *f, const struct instruction *i, struct plan_
     }
     for (; low < f->pads.count && (int64_t)f->pads.items[low].start <= from + INT8_MAX; low++) {
         struct pad *p = &f->pads.items[low];
-        while (p->start < p->end && ((int64_t)p->start < from + INT8_MIN ||
-                                     targets_has(&f->targets, p->start) ||
-                                     !targets_are_free(&f->targets, p->start, p->start + 1)))
+        while (p->start < p->end &&
+               ((int64_t)p->start < from + INT8_MIN || targets_has(&f->targets, p->start) ||
+                !targets_are_free(&f->targets, p->start, p->start + 1)))
             p->start++;
         if (p->end - p->start < JUMP_BYTES || (int64_t)p->start > from + INT8_MAX ||
             !targets_are_free(&f->targets, p->start, p->start + JUMP_BYTES))
@@ -242,7 +241,8 @@ static size_t count_in_the_way(struct finder *f, const struct instruction *all, 
     unsigned bytes = 0, fixups = 0;
     for (size_t k = first; k < count; k++) {
         bool needs_fixup = false;
-        if (!is_movable(f, &all[k], true, &needs_fixup) || (fixups += needs_fixup) > 1)
+        if (!is_movable(f, &all[k], true, &needs_fixup) || (fixups += needs_fixup) > 1 ||
+            !reach_has(&f->reach, all[k].offset)) /* it may be data */
             return 0;
         bytes += all[k].decoded.length;
         if (!targets_are_free(&f->targets, all[first].offset, all[first].offset + bytes))

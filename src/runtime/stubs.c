@@ -48,26 +48,26 @@ static void emit_stay(struct emitter *e, const struct edited_module *m, const st
     for (unsigned i = 0; i < count; i++, parts += 8) {
         uint32_t start = read_u32(parts), end = read_u32(parts + 4);
         EMIT(e, "\x48\x8b\x44\x24\x18" /* mov rax, [rsp + 24]: the target */
-                "\x48\x8d\x0d");         /* lea rcx, [the part's start] */
+                "\x48\x8d\x0d");       /* lea rcx, [the part's start] */
         emit_relative(e, (const uint8_t *)m->base + start);
         EMIT(e, "\x48\x29\xc8" /* sub rax, rcx */
-                "\x48\x3d");    /* cmp rax, the part's size */
+                "\x48\x3d");   /* cmp rax, the part's size */
         emit_u32(e, end - start);
         EMIT(e, "\x0f\x82"); /* jb inside */
         emit_relative(e, inside);
     }
     *e->at++ = 0xeb; /* jmp outside */
     *e->at++ = (uint8_t)(STAY_INSIDE + push);
-    EMIT(e, "\x59\x58\x9d"                        /* inside: pop rcx, rax, popfq */
+    EMIT(e, "\x59\x58\x9d"                       /* inside: pop rcx, rax, popfq */
             "\x48\x8d\xa4\x24\x88\x00\x00\x00"); /* lea rsp, [rsp + 136] */
     uint8_t *jump = e->at;
     emit_code(e, m, s, s->moved_bytes, s->code_bytes);
     while (*jump != 0xff) /* the opcode of the push and of the jump */
         jump++;
     jump[1] = (uint8_t)((jump[1] & ~0x38) | 4 << 3);
-    EMIT(e, "\x59\x58"              /* outside: pop rcx, rax */
-            "\x48\x8d\x64\x24\x08"  /* lea rsp, [rsp + 8] */
-            "\x8f\x44\x24\x78"      /* pop [rsp + 120]: to what was the top of the stack */
+    EMIT(e, "\x59\x58"               /* outside: pop rcx, rax */
+            "\x48\x8d\x64\x24\x08"   /* lea rsp, [rsp + 8] */
+            "\x8f\x44\x24\x78"       /* pop [rsp + 120]: to what was the top of the stack */
             "\x48\x8d\x64\x24\x78"); /* lea rsp, [rsp + 120] */
 }
 
@@ -84,7 +84,7 @@ static void emit_moved(struct emitter *e, const struct edited_module *m, const s
         emit_code(e, m, s, s->moved_bytes, s->code_bytes);
     if (s->flags & SITE_PUSHES_RETURN) {
         uint64_t address = m->base + s->offset + s->length;
-        EMIT(e, "\xff\x34\x24"      /* push [rsp] */
+        EMIT(e, "\xff\x34\x24"       /* push [rsp] */
                 "\xc7\x44\x24\x08"); /* mov dword [rsp + 8], … */
         emit_u32(e, (uint32_t)address);
         EMIT(e, "\xc7\x44\x24\x0c"); /* mov dword [rsp + 12], … */
