@@ -192,7 +192,8 @@ static enum site_tier choose_tier(struct finder *f, const struct instruction *i,
                                   struct plan_site *site, struct moved *moved)
 {
     bool is_call = site->kind == SITE_CALL_INDIRECT;
-    if (is_call && can_push(i, site, true) && choose_moved(f, i, false, site, moved))
+    if (is_call && can_push(i, site, true) && choose_moved(f, i, false, site, moved) &&
+        moved->bytes + i->decoded.length <= ZYDIS_MAX_INSTRUCTION_LENGTH)
         return TIER_DISPLACE;
     if (is_call) /* what uses the stack can move if the return address comes later */
         site->flags |= SITE_PUSHES_RETURN;

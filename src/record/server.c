@@ -164,6 +164,8 @@ void server_close(struct server *s, bool keep_arenas)
     for (size_t i = 0; i < s->arenas.count; i++) {
         struct server_arena *a = &s->arenas.items[i];
         munmap(a->header, a->room);
+        free(a->before.bytes);
+        free(a->after.bytes);
         if (!keep_arenas)
             unlink(a->path);
         free(a->path);
@@ -332,11 +334,28 @@ void server_look_around(struct server *s)
     }
 }
 
+static void take_image(const struct server_arena *a, struct arena_image *out)
+{
+    uint64_t size = a->header->used < a->allocated ? a->header->used : a->allocated;
+    free(out->bytes);
+    *out = (struct arena_image){.bytes = must_calloc(1, size), .size = size};
+    memcpy(out->bytes, a->header, size);
+}
+
+/* Engine exact counts all the time: what counts is what came between the two ends. */
 void server_pause(struct server *s, bool paused)
 {
+    bool ends = paused && s->has_begun;
     s->paused = paused;
-    for (size_t i = 0; i < s->arenas.count; i++)
-        s->arenas.items[i].header->paused = paused;
+    s->has_begun |= !paused;
+    s->is_over = ends;
+    for (size_t i = 0; i < s->arenas.count; i++) {
+        struct server_arena *a = &s->arenas.items[i];
+        if (s->flags & CHANNEL_EXACT)
+            take_image(a, paused ? &a->after : &a->before);
+        a->header->paused = paused;
+        a->header->detach = ends;
+    }
 }
 
 void server_grow_arenas(struct server *s)
@@ -395,6 +414,7 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
                                       .flags = (uint32_t)s->flags,
                                       .tick_cost_ns = s->tick_cost_ns,
                                       .paused = s->paused,
+                                      .detach = s->is_over,
                                       .most_records = s->most_records};
     program_of(pid, a.header->program);
     __atomic_store_n(&a.header->magic, ARENA_MAGIC, __ATOMIC_RELEASE); /* complete from here on */

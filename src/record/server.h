@@ -11,6 +11,12 @@
 #include "record/maps.h"
 #include "runtime/arena_format.h"
 
+/* What was in an arena at some time. */
+struct arena_image {
+    char *bytes; /* NULL: there is none */
+    uint64_t size;
+};
+
 struct server_arena {
     char *path;
     struct arena_header *header; /* mapped as far as it may ever grow */
@@ -19,6 +25,7 @@ struct server_arena {
     uint64_t allocated;
     bool is_full;            /* there was no more room for it */
     double utime_s, stime_s; /* as last seen from outside */
+    struct arena_image before, after; /* engine exact: the arena at both ends of --duration */
     bool is_gone;            /* the process has ended or runs another program, */
     uint64_t gone_ns;        /* seen at this time of CLOCK_MONOTONIC */
 };
@@ -39,7 +46,7 @@ struct server {
     const char *modules;   /* engine exact: a glob, or NULL */
     uint64_t most_records; /* of engine exact; 0: as many as fit */
     uint64_t flags;
-    bool paused;
+    bool paused, has_begun, is_over; /* before, in and after --duration */
     unsigned without_arena; /* processes that asked for one, and there was no room */
     int why_without;        /* errno's value */
     struct open_maps maps;

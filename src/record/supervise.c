@@ -203,6 +203,7 @@ static int run_program(const struct record_options *options, struct server *serv
     sigprocmask(SIG_BLOCK, &handled, &before);
     int signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
     server->paused = options->delay_s > 0;
+    server->has_begun = !server->paused;
     fflush(stdout);
     pid_t child = fork();
     if (child == 0)
@@ -273,7 +274,11 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
         (options->follow ? CHANNEL_FOLLOW : 0u) | (options->verify ? CHANNEL_VERIFY : 0u) |
         (options->trampoline && !options->exact ? CHANNEL_TRAMPOLINE : 0u) |
         (options->exact ? CHANNEL_EXACT : 0u) | (options->fold_recursion ? CHANNEL_FOLD : 0u) |
-        (options->samples ? 0u : CHANNEL_NO_SAMPLES);
+        (options->samples ? 0u : CHANNEL_NO_SAMPLES) |
+        (options->exact && options->duration_s > 0 ? CHANNEL_DETACHES : 0u);
+    /* Without samples, a tick now and then does what has to be done in the program. */
+    const uint64_t seldom_ns = 10000000;
+    uint64_t period_ns = options->samples ? 1000000000 / options->rate_hz : seldom_ns;
     struct server server;
     if (options->exact)
         fprintf(stderr, "calltrail: --engine exact is experimental: see its limits in "
@@ -284,7 +289,7 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
     if (status == CT_OK)
         prepare_maps(path);
     if (status == CT_OK &&
-        (status = server_open(&server, 1000000000 / options->rate_hz, flags, err)) == CT_OK) {
+        (status = server_open(&server, period_ns, flags, err)) == CT_OK) {
         if (server.maps.cache.warning.text[0])
             fprintf(stderr, "calltrail: warning: %s\n", server.maps.cache.warning.text);
         server.tick_cost_ns = measure_tick_cost();

@@ -158,6 +158,15 @@ struct common_code {
     const uint8_t *end;
 };
 
+/* An executable segment of a module: two mappings of the file as it is, for detach.c. */
+enum { MOST_PRISTINE = 4 };
+
+struct pristine {
+    uint64_t start, bytes;
+    uint8_t *copies[2]; /* NULL: could not be had, or has been used */
+    bool has_rooms;
+};
+
 /* One edited module; sites are numbered through all of them. */
 struct edited_module {
     uint64_t base; /* 0: it has been unloaded */
@@ -171,11 +180,14 @@ struct edited_module {
     uint64_t stub_bytes;
     struct common_code common;   /* at the start of the stubs */
     struct stub_layout *layouts; /* in the same piece of memory */
+    struct pristine pristine[MOST_PRISTINE];
+    unsigned pristine_count;
     uint64_t *pun_pages;         /* there, too: addresses of the pages that puns lead to, sorted */
     uint32_t pun_page_count;
 };
 
 const struct edited_module *edited_by_site(uint32_t site);
+struct edited_module *edited_by_index(uint32_t index); /* NULL: there are no more */
 
 /* The numbers of a function's sites; false: it has none that is edited. */
 bool edited_sites_of(uint64_t function, uint32_t *first, uint32_t *count);
@@ -211,6 +223,11 @@ void pun_forget(struct edited_module *module);
 
 /* Where a jump on one of the module's pages leads; 0: it is none. */
 uint64_t pun_leads_to(const struct edited_module *module, uint64_t pc);
+
+/* --- detach.c -------------------------------------------------------------------------------- */
+
+void pristine_map(struct edited_module *m, const struct edit_request *r);
+void pristine_unmap(struct edited_module *m);
 
 /* --- stubs.c -------------------------------------------------------------------------------- */
 

@@ -214,6 +214,10 @@ static void on_signal(int number, siginfo_t *info, void *context)
             return;
         start = time_stamp(); /* once in a thread's life: no reason to pause after it */
     }
+    if (guest->arena->detach && (guest->flags & CHANNEL_EXACT))
+        detach_tick(t);
+    if (guest->flags & CHANNEL_NO_SAMPLES)
+        return;
     if (guest->arena->paused) {
         trampoline_unmark(t, (uint64_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RSP]);
         return;

@@ -176,7 +176,7 @@ static void patch(const struct edited_module *m, const struct plan_site *s, cons
         jump = begin;
     for (uint8_t *b = begin; b < text + s->length; b++)
         if (b < jump || b >= jump + 5)
-            *b = jumps ? 0xcc : 0x90;
+            *b = jumps ? 0xcc : 0x2e; /* a prefix that means nothing: one instruction, not many */
     at_site.at = jump;
     *at_site.at++ = jumps ? 0xe9 : 0xe8;
     emit_relative(&at_site, stub);

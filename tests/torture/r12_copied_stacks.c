@@ -1,7 +1,7 @@
-/* Row 12: coroutines that share one piece of the stack: when one of them rests, its frames are copied
- * away, and those of the next are copied to the same addresses, return addresses and all (as
- * greenlets in Python do it). The functions are the same and so are their frames, but not what called
- * them: the contexts are compared with what each coroutine knows of itself. */
+/* Row 12: coroutines that share one piece of the stack: when one of them rests, its frames are
+ * copied away, and those of the next are copied to the same addresses, return addresses and all (as
+ * greenlets in Python do it). The functions are the same and so are their frames, but not what
+ * called them: the contexts are compared with what each coroutine knows of itself. */
 #include "truth.h"
 
 #include <alloca.h>
@@ -87,7 +87,8 @@ NOINLINE static void middle(void)
     leaf(4);
 }
 
-/* The same code three times: the frames have the same size, their return addresses lie in others. */
+/* The same code three times: the frames have the same size, their return addresses lie in others.
+ */
 #define OUTER(NAME)                                                                                \
     NOINLINE static void NAME(void)                                                                \
     {                                                                                              \

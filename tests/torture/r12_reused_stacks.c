@@ -1,5 +1,6 @@
-/* Row 12: coroutines one after the other on the same stack: the slots and the outermost return address
- * are those of the one before, the functions are not. Each also throws away what it has begun. */
+/* Row 12: coroutines one after the other on the same stack: the slots and the outermost return
+ * address are those of the one before, the functions are not. Each also throws away what it has
+ * begun. */
 #include "truth.h"
 
 #include <ucontext.h>

@@ -1,6 +1,6 @@
-/* Row 25: jump tables (as the compiler makes them for this way of linking), computed goto, tables and
- * constants inside the code, some of which look like calls: all of it works, the constants are as
- * they were, and every call is counted. */
+/* Row 25: jump tables (as the compiler makes them for this way of linking), computed goto, tables
+ * and constants inside the code, some of which look like calls: all of it works, the constants are
+ * as they were, and every call is counted. */
 #include "truth.h"
 
 static volatile long sink;
@@ -23,17 +23,29 @@ NOINLINE static long by_table(unsigned what, long n)
 {
     TRUTH();
     switch (what) {
-    case 0: return add(n);
-    case 1: return twist(n) + 4;
-    case 2: sink--; return n;
-    case 3: n = add(n) * 3; /* falls through */
-    case 4: return n - twist(n);
-    case 5: return add(add(n));
-    case 6: return sink & 3;
-    case 7: return twist(twist(n));
-    case 9: return n * 7;
-    case 12: return add(n) - add(n + 1);
-    default: return -1;
+    case 0:
+        return add(n);
+    case 1:
+        return twist(n) + 4;
+    case 2:
+        sink--;
+        return n;
+    case 3:
+        n = add(n) * 3; /* falls through */
+    case 4:
+        return n - twist(n);
+    case 5:
+        return add(add(n));
+    case 6:
+        return sink & 3;
+    case 7:
+        return twist(twist(n));
+    case 9:
+        return n * 7;
+    case 12:
+        return add(n) - add(n + 1);
+    default:
+        return -1;
     }
 }
 
@@ -62,32 +74,38 @@ stop:
     return n;
 }
 
-#define BEGIN(NAME)                                                                                \
-    ".globl " #NAME "\n.type " #NAME ", @function\n" #NAME ":\n.cfi_startproc\n"
-#define END(NAME) ".cfi_endproc\n.size " #NAME ", . - " #NAME "\n"
+#define BEGIN(NAME) ".globl " #NAME "\n.type " #NAME ", @function\n" #NAME ":\n.cfi_startproc\n"
+#define END(NAME)   ".cfi_endproc\n.size " #NAME ", . - " #NAME "\n"
 
-__asm__(".text\n"
-        BEGIN(answers) " lea 1(%rdi), %rax\n ret\n" END(answers)
-        /* a table of distances inside the function, behind a jump: no decoder gets through it, so the
-         * function is left alone, and its calls are not counted */
-        BEGIN(own_table) " and $3, %edi\n lea 1f(%rip), %rax\n movslq (%rax,%rdi,4), %rcx\n"
-        " add %rax, %rcx\n jmp *%rcx\n .balign 4\n1: .long 2f-1b, 3f-1b, 4f-1b, 5f-1b\n"
-        "2: mov $10, %edi\n jmp answers\n3: mov $20, %eax\n ret\n"
-        "4: sub $8, %rsp\n.cfi_adjust_cfa_offset 8\n mov $30, %edi\n call answers\n"
-        " add $8, %rsp\n.cfi_adjust_cfa_offset -8\n ret\n5: mov $40, %eax\n ret\n" END(own_table)
-        /* constants that look like calls of `answers`, inside a function, and between two */
-        BEGIN(constants) " lea 1f(%rip), %rax\n jmp 2f\n.globl inside\n"
-        "inside: 1: .byte 0xe8\n .long answers - . - 4\n .byte 0xe9\n .long answers - . - 4\n"
-        " .byte 0xff, 0xd0, 0x0f, 0x84\n .long answers - . - 4\n .byte 0xeb, 0\n2: ret\n" END(constants)
-        ".globl outside\n.balign 16\noutside: .byte 0xe8\n .long answers - . - 4\n .byte 0xff, 0x15\n"
-        " .long answers - . - 4\n .byte 0xe8, 1, 2, 3, 4\n.globl outside_end\noutside_end:\n"
-        /* behind the last return, but within the function's size */
-        BEGIN(behind) " mov $3, %eax\n ret\n.globl tail_data\ntail_data: .byte 0xe8\n .long answers - . - 4\n"
-        " .byte 0xff, 0xe0, 0xe9\n .long answers - . - 4\n" END(behind));
+__asm__(
+    ".text\n" BEGIN(answers) " lea 1(%rdi), %rax\n ret\n" END(answers)
+    /* a table of distances inside the function, behind a jump: no decoder gets through it, so the
+     * function is left alone, and its calls are not counted */
+    BEGIN(
+        own_table) " and $3, %edi\n lea 1f(%rip), %rax\n movslq (%rax,%rdi,4), %rcx\n"
+                   " add %rax, %rcx\n jmp *%rcx\n .balign 4\n1: .long 2f-1b, 3f-1b, 4f-1b, 5f-1b\n"
+                   "2: mov $10, %edi\n jmp answers\n3: mov $20, %eax\n ret\n"
+                   "4: sub $8, %rsp\n.cfi_adjust_cfa_offset 8\n mov $30, %edi\n call answers\n"
+                   " add $8, %rsp\n.cfi_adjust_cfa_offset -8\n ret\n5: mov $40, %eax\n ret\n" END(
+                       own_table)
+    /* constants that look like calls of `answers`, inside a function, and between two */
+    BEGIN(constants) " lea 1f(%rip), %rax\n jmp 2f\n.globl inside\n"
+                     "inside: 1: .byte 0xe8\n .long answers - . - 4\n .byte 0xe9\n .long answers - "
+                     ". - 4\n"
+                     " .byte 0xff, 0xd0, 0x0f, 0x84\n .long answers - . - 4\n .byte 0xeb, 0\n2: "
+                     "ret\n" END(constants) ".globl outside\n.balign 16\noutside: .byte 0xe8\n "
+                                            ".long answers - . - 4\n .byte 0xff, 0x15\n"
+                                            " .long answers - . - 4\n .byte 0xe8, 1, 2, 3, "
+                                            "4\n.globl outside_end\noutside_end:\n"
+    /* behind the last return, but within the function's size */
+    BEGIN(behind) " mov $3, %eax\n ret\n.globl tail_data\ntail_data: .byte 0xe8\n .long answers - "
+                  ". - 4\n"
+                  " .byte 0xff, 0xe0, 0xe9\n .long answers - . - 4\n" END(behind));
 
 long answers(long n), own_table(int n), behind(void);
 const unsigned char *constants(void);
-extern __attribute__((visibility("hidden"))) const unsigned char inside[], outside[], outside_end[], tail_data[];
+extern __attribute__((visibility("hidden"))) const unsigned char inside[], outside[], outside_end[],
+    tail_data[];
 
 /* Bytes of the code segment, with the distance to `answers` put back in, so that they are the same
  * wherever the linker puts them. */

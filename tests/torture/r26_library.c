@@ -1,5 +1,5 @@
-/* The library of r26_links.c: functions for the PLT, one that is chosen when it is first called, and
- * data that a program may have copied to itself. */
+/* The library of r26_links.c: functions for the PLT, one that is chosen when it is first called,
+ * and data that a program may have copied to itself. */
 #include "torture.h"
 
 int library_table[16] = {3, 1, 4, 1, 5, 9, 2, 6};

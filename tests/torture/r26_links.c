@@ -1,5 +1,6 @@
 /* Row 26: what compilers and linkers do to functions: cold parts, functions that were folded into
- * one, functions that are chosen at run time, the PLT in its forms, endbr64, data that is copied. */
+ * one, functions that are chosen at run time, the PLT in its forms, endbr64, data that is copied.
+ */
 #include "torture.h"
 
 extern int library_table[16];
@@ -58,7 +59,8 @@ NOINLINE static int called_back(int n)
     return same_b(n);
 }
 
-static int (*volatile pointers[])(int) = {same_a, same_b, same_c, own_chosen, library_chosen, library_tail};
+static int (*volatile pointers[])(int) = {same_a,     same_b,         same_c,
+                                          own_chosen, library_chosen, library_tail};
 
 /* With protection of branches, what is called through pointers still begins with endbr64. */
 NOINLINE static void look_at_entries(void)
@@ -91,7 +93,8 @@ int main(void)
     long twice = 20000 + rest[3], tail = 20000 + rest[5];
     printf("%ld\ncalls mostly 20000\ncalls complain %ld\n", sum, counts[COLD]);
     printf("calls same_a|same_b|same_c %ld\ncalls own_first %ld\n", counts[SAME], counts[OWN]);
-    printf("calls called_back %ld\ncalls library_twice %ld\ncalls library_tail %ld\n", counts[BACK], twice, tail);
+    printf("calls called_back %ld\ncalls library_twice %ld\ncalls library_tail %ld\n", counts[BACK],
+           twice, tail);
     printf("calls chosen_first|chosen_second %ld\n", 20000 * 3 + rest[4]);
     printf("calls library_double|inner %ld\n", 2 * (1 + 400 + counts[SAME] + 2 * twice + tail));
     return torture_end();

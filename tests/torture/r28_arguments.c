@@ -1,15 +1,30 @@
 /* Row 28: arguments and results of every kind, through calls of every kind; each callee checks all
- * that it gets. The first call from a new depth takes the long way, the later ones the short one. */
+ * that it gets. The first call from a new depth takes the long way, the later ones the short one.
+ */
 #include "truth.h"
 
 #include <immintrin.h>
 #include <stdarg.h>
 
-struct small { int a; short b; };              /* in a register */
-struct mixed { double d; long n; };            /* one of each kind */
-struct large { long words[9]; char tail; };    /* by value, on the stack */
-struct aligned { _Alignas(64) unsigned char bytes[64]; };
-union either { long double wide; char bytes[16]; };
+struct small {
+    int a;
+    short b;
+}; /* in a register */
+struct mixed {
+    double d;
+    long n;
+}; /* one of each kind */
+struct large {
+    long words[9];
+    char tail;
+}; /* by value, on the stack */
+struct aligned {
+    _Alignas(64) unsigned char bytes[64];
+};
+union either {
+    long double wide;
+    char bytes[16];
+};
 
 static volatile long sink;
 
@@ -22,10 +37,18 @@ NOINLINE static long variadic(int count, ...)
     va_copy(again, all);
     for (int i = 0; i < count; i++) {
         switch (i % 4) {
-        case 0: CHECK(va_arg(all, int) == i * 3); break;
-        case 1: CHECK(va_arg(all, double) == i + 0.25); break;
-        case 2: CHECK(va_arg(all, long) == (long)i << 33); break;
-        default: CHECK(va_arg(all, long double) == i - 0.5L); break;
+        case 0:
+            CHECK(va_arg(all, int) == i * 3);
+            break;
+        case 1:
+            CHECK(va_arg(all, double) == i + 0.25);
+            break;
+        case 2:
+            CHECK(va_arg(all, long) == (long)i << 33);
+            break;
+        default:
+            CHECK(va_arg(all, long double) == i - 0.5L);
+            break;
         }
     }
     CHECK(va_arg(again, int) == 0);
@@ -109,9 +132,9 @@ NOINLINE static __m128i vector_128(__m128i a, __m128d b, __m128i c)
 
 #define VECTOR(BITS, FEATURE)                                                                      \
     typedef long long v##BITS __attribute__((vector_size(BITS / 8)));                              \
-    __attribute__((target(FEATURE))) NOINLINE static v##BITS vector_##BITS(                        \
-        v##BITS a, v##BITS b, v##BITS c, v##BITS d, v##BITS e, v##BITS f, v##BITS g, v##BITS h,    \
-        v##BITS on_stack)                                                                          \
+    __attribute__((target(FEATURE)))                                                               \
+    NOINLINE static v##BITS vector_##BITS(v##BITS a, v##BITS b, v##BITS c, v##BITS d, v##BITS e,   \
+                                          v##BITS f, v##BITS g, v##BITS h, v##BITS on_stack)       \
     {                                                                                              \
         TRUTH();                                                                                   \
         return a + b * 2 + c * 3 + d * 4 + e * 5 + f * 6 + g * 7 + h * 8 + on_stack * 9;           \
@@ -143,13 +166,15 @@ NOINLINE static void all(int depth)
     TRUTH();
     CHECK(variadic(9, 0, 1.25, 2L << 33, 2.5L, 12, 5.25, 6L << 33, 6.5L, 24) == 9);
     CHECK(variadic(2, 0, 1.25) == 2);
-    CHECK(many('a', -2, 3, -4, 205, 6, -7, 8, -9, 10, 1.5, 2.5f, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5, 9.5, 10.5) == 20);
+    CHECK(many('a', -2, 3, -4, 205, 6, -7, 8, -9, 10, 1.5, 2.5f, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5, 9.5,
+               10.5) == 20);
     struct large l = {.tail = 'x'};
     for (int i = 0; i < 9; i++)
         l.words[i] = i * 1111;
     sink = depth;
     struct large (*volatile value)(struct small, struct large, struct mixed, int) = by_value;
-    struct large back = (depth & 1 ? value : by_value)((struct small){11, -12}, l, (struct mixed){0.125, -1}, 99);
+    struct large back =
+        (depth & 1 ? value : by_value)((struct small){11, -12}, l, (struct mixed){0.125, -1}, 99);
     CHECK(back.words[3] == depth && back.words[8] == 8888 && back.tail == 'x');
     struct mixed m = two_kinds((struct mixed){1.5, depth});
     CHECK(m.d == 3.0 && m.n == 2 * depth);
@@ -166,7 +191,8 @@ NOINLINE static void all(int depth)
         b.bytes[i] = (unsigned char)(i * depth);
     }
     CHECK(over_aligned(a, depth, b) == (depth & 63));
-    __m128i v = vector_128(_mm_set_epi64x(1, depth), _mm_set_pd(-2.5, 1.25), _mm_set_epi64x(10, 20));
+    __m128i v =
+        vector_128(_mm_set_epi64x(1, depth), _mm_set_pd(-2.5, 1.25), _mm_set_epi64x(10, 20));
     CHECK(v[0] == depth + 20 && v[1] == 11);
     if (__builtin_cpu_supports("avx2"))
         try_256(depth);

@@ -1,5 +1,5 @@
-/* Row 31: 64 threads call, directly and through pointers, while others load and unload modules all the
- * time, call what is in them, and make new threads: every call is counted, no crash. */
+/* Row 31: 64 threads call, directly and through pointers, while others load and unload modules all
+ * the time, call what is in them, and make new threads: every call is counted, no crash. */
 #include "truth.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
 /* Row 32: calls from code that is not edited (libc, with --modules): qsort, bsearch, atexit,
- * constructors, the start of threads. What they call has its own calls counted in whole contexts. */
+ * constructors, the start of threads. What they call has its own calls counted in whole contexts.
+ */
 #include "truth.h"
 
 #include <pthread.h>

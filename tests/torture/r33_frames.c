@@ -72,9 +72,10 @@ __attribute__((force_align_arg_pointer)) NOINLINE long realigned(int depth)
 }
 
 long from_unaligned(int depth);
-__asm__(".globl from_unaligned\n.type from_unaligned, @function\nfrom_unaligned:\n.cfi_startproc\n"
-        " sub $16, %rsp\n.cfi_adjust_cfa_offset 16\n call realigned\n add $16, %rsp\n"
-        ".cfi_adjust_cfa_offset -16\n ret\n.cfi_endproc\n.size from_unaligned, . - from_unaligned\n");
+__asm__(
+    ".globl from_unaligned\n.type from_unaligned, @function\nfrom_unaligned:\n.cfi_startproc\n"
+    " sub $16, %rsp\n.cfi_adjust_cfa_offset 16\n call realigned\n add $16, %rsp\n"
+    ".cfi_adjust_cfa_offset -16\n ret\n.cfi_endproc\n.size from_unaligned, . - from_unaligned\n");
 
 NOINLINE static long all(int turn)
 {

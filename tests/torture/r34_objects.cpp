@@ -1,5 +1,6 @@
-/* Row 34: C++ as compilers build it: virtual calls, std::function, templates, exceptions through many
- * frames and in threads, destructors that call. The contexts after each catch are compared, too. */
+/* Row 34: C++ as compilers build it: virtual calls, std::function, templates, exceptions through
+ * many frames and in threads, destructors that call. The contexts after each catch are compared,
+ * too. */
 #include "truth.h"
 
 #include <algorithm>

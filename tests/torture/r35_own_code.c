@@ -29,7 +29,8 @@ long adds(long n);
 long calls_leaf(long n);
 extern unsigned char adds_constant[], the_call[];
 __asm__(".text\n.globl adds, adds_constant\n.type adds, @function\nadds:\n.cfi_startproc\n"
-        " sub $8, %rsp\n.cfi_adjust_cfa_offset 8\n call leaf\n .byte 0x48, 0x83, 0xc0\n" /* add $5, %rax */
+        " sub $8, %rsp\n.cfi_adjust_cfa_offset 8\n call leaf\n .byte 0x48, 0x83, 0xc0\n" /* add $5,
+                                                                                            %rax */
         "adds_constant: .byte 5\n add $8, %rsp\n.cfi_adjust_cfa_offset -8\n ret\n.cfi_endproc\n"
         ".size adds, . - adds\n"
         ".globl calls_leaf, the_call\n.type calls_leaf, @function\ncalls_leaf:\n.cfi_startproc\n"
@@ -58,7 +59,8 @@ static void compare_with_file(void)
     unsigned char *bytes = malloc(text[2]);
     CHECK(pread(file, bytes, text[2], (off_t)text[1]) == (ssize_t)text[2]);
     close(file);
-    puts(memcmp(bytes, (void *)text[0], text[2]) ? "the code is not that of the file" : "the code is that of the file");
+    puts(memcmp(bytes, (void *)text[0], text[2]) ? "the code is not that of the file"
+                                                 : "the code is that of the file");
 }
 
 static void unprotect(const void *at)

@@ -1,6 +1,6 @@
-/* Row 47: a function and its cold part, in other sections and far away; calls from both, jumps there
- * and back in the middle of a frame, and a tail call from the cold part: one function, each call
- * counted once, in the right context. */
+/* Row 47: a function and its cold part, in other sections and far away; calls from both, jumps
+ * there and back in the middle of a frame, and a tail call from the cold part: one function, each
+ * call counted once, in the right context. */
 #include "truth.h"
 
 static volatile long sink;
@@ -47,9 +47,11 @@ NOINLINE static long nests(long n, int depth)
 long by_hand(long n), hot_callee(long n), cold_callee(long n);
 
 __asm__(".text\n"
-        ".globl hot_callee\n.type hot_callee, @function\nhot_callee:\n.cfi_startproc\n lea 1(%rdi), %rax\n ret\n"
+        ".globl hot_callee\n.type hot_callee, @function\nhot_callee:\n.cfi_startproc\n lea "
+        "1(%rdi), %rax\n ret\n"
         ".cfi_endproc\n.size hot_callee, . - hot_callee\n"
-        ".globl cold_callee\n.type cold_callee, @function\ncold_callee:\n.cfi_startproc\n lea 2(%rdi), %rax\n ret\n"
+        ".globl cold_callee\n.type cold_callee, @function\ncold_callee:\n.cfi_startproc\n lea "
+        "2(%rdi), %rax\n ret\n"
         ".cfi_endproc\n.size cold_callee, . - cold_callee\n"
         ".globl by_hand\n.type by_hand, @function\nby_hand:\n.cfi_startproc\n"
         " test %rdi, %rdi\n jz by_hand.cold\n" /* at once */
@@ -76,7 +78,8 @@ int main(void)
         hot += n != 0;
         cold += n == 0 || (n & 1);
     }
-    printf("%ld\ncalls by_hand %d\ncalls hot_callee %ld\ncalls cold_callee %ld\n", sum, ROUNDS, hot, cold);
+    printf("%ld\ncalls by_hand %d\ncalls hot_callee %ld\ncalls cold_callee %ld\n", sum, ROUNDS, hot,
+           cold);
     truth_print();
     return torture_end();
 }

@@ -4,8 +4,8 @@
  *
  *     context main;outer;inner 12
  *
- * The suite compares these lines with the profile (truth in cases.py). What is known by arithmetic a
- * program prints itself, as `calls NAME N`; names of the same code are joined by |.
+ * The suite compares these lines with the profile (truth in cases.py). What is known by arithmetic
+ * a program prints itself, as `calls NAME N`; names of the same code are joined by |.
  */
 #ifndef TRUTH_H
 #define TRUTH_H
@@ -47,7 +47,8 @@ static NOINLINE __attribute__((unused)) struct truth_node *truth_add(struct trut
 }
 
 /* Inline: a function that calls nothing else stays one that calls nothing. */
-static inline __attribute__((always_inline, unused)) struct truth_node *truth_enter(const char *name)
+static inline __attribute__((always_inline, unused)) struct truth_node *
+truth_enter(const char *name)
 {
     struct truth_node *parent = truth_here ? truth_here : truth_nodes;
     struct truth_node *n = __atomic_load_n(&parent->children, __ATOMIC_ACQUIRE);
