@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static_assert((unsigned)ARENA_GAP_CUT == (unsigned)CTP_GAP_CUT, "one number for both");
+
 struct module {
     uint32_t id;           /* in its arena */
     uint32_t index;        /* in the profile */
@@ -249,7 +251,7 @@ static uint32_t make_frame(struct collector *c, uint64_t key)
     if (flags & KEY_GAP) {
         out.offset = 0;
         out.gap =
-            KEY_OFFSET(key) && KEY_OFFSET(key) < CTP_GAP_OTHER ? KEY_OFFSET(key) : CTP_GAP_OTHER;
+            KEY_OFFSET(key) && KEY_OFFSET(key) < CTP_GAP_END ? KEY_OFFSET(key) : CTP_GAP_OTHER;
         return profile_add_frame(c->writer, &out);
     }
     out.flags = (flags & KEY_IS_PC ? 0u : CTP_FRAME_RETURN) |
@@ -452,13 +454,12 @@ static void add_calls(struct grown_tree *g, struct key_table *places, const stru
     struct key_slot *parent = slot_for(places, r->parent);
     uint32_t above = parent->index_plus_one ? parent->index_plus_one - 1 : 0;
     uint32_t caller = r->site ? grown_child(g, above, r->site) : above;
-    slot_for(places, place)->index_plus_one = caller + 1;
+    uint32_t node = r->callee ? grown_child(g, caller, r->callee) : caller;
+    bool is_gap = r->callee && (KEY_FLAGS(r->callee) & KEY_GAP);
+    slot_for(places, place)->index_plus_one = (is_gap ? node : caller) + 1;
     g->calls += count;
     g->records++;
-    if (r->callee) {
-        uint32_t node = grown_child(g, caller, r->callee);
-        g->items.items[node].calls += count;
-    }
+    g->items.items[node].calls += count;
 }
 
 static uint64_t calls_of(const struct arena_view *v, const struct arena_record *r, uint64_t offset)
@@ -776,6 +777,8 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
         c.all.stime_s = recording->stime_s;
     }
     add_facts(&c, CTP_SCOPE_PROFILE, 0, &c.all);
+    if (s->k)
+        profile_fact_u64(c.writer, CTP_SCOPE_PROFILE, 0, "callers_kept", s->k);
     if (c.metric != CTP_NONE)
         add_facts(&c, CTP_SCOPE_METRIC, c.metric, &c.all);
     vec_free(&c.modules);

@@ -119,6 +119,7 @@ static int reopen_arena(struct server *s, const char *path, struct ct_error *err
     a.path = must_strdup(path);
     s->period_ns = a.header->period_ns;
     s->flags = a.header->flags;
+    s->k = a.header->k;
     vec_push(&s->arenas, a);
     return CT_OK;
 }
@@ -415,7 +416,8 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
                                       .tick_cost_ns = s->tick_cost_ns,
                                       .paused = s->paused,
                                       .detach = s->is_over,
-                                      .most_records = s->most_records};
+                                      .most_records = s->most_records,
+                                      .k = s->k};
     program_of(pid, a.header->program);
     __atomic_store_n(&a.header->magic, ARENA_MAGIC, __ATOMIC_RELEASE); /* complete from here on */
     vec_push(&s->arenas, a);

@@ -37,7 +37,8 @@ enum channel_flags {
     CHANNEL_EXACT = 8,
     CHANNEL_NO_SAMPLES = 16,
     CHANNEL_FOLD = 32,    /* engine exact: recursions share their records */
-    CHANNEL_DETACHES = 64 /* engine exact: it ends before the program does */
+    CHANNEL_DETACHES = 64, /* engine exact: it ends before the program does */
+    CHANNEL_SLABS = 128    /* engine exact: the last callers are kept, not all; see arena k */
 };
 
 struct channel_message {
