@@ -777,8 +777,8 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
         c.all.stime_s = recording->stime_s;
     }
     add_facts(&c, CTP_SCOPE_PROFILE, 0, &c.all);
-    if (s->k)
-        profile_fact_u64(c.writer, CTP_SCOPE_PROFILE, 0, "callers_kept", s->k);
+    if (s->k && c.calls_metric != CTP_NONE)
+        profile_fact_i64(c.writer, CTP_SCOPE_METRIC, c.calls_metric, "callers_kept", s->k);
     if (c.metric != CTP_NONE)
         add_facts(&c, CTP_SCOPE_METRIC, c.metric, &c.all);
     vec_free(&c.modules);

@@ -16,46 +16,46 @@ RETURN, CUT = 1, 10
 
 
 def contexts(path):
-    """For each context with calls: whether it is cut, its frames from outside inwards, calls."""
+    """For each context with calls: why callers are missing, its frames from outside inwards, calls."""
     profile = Profile(path)
     metric = [profile.string(m[0]) for m in profile.table(METRICS)].index("calls")
     parents, frames = profile.table(PARENTS), profile.table(NODE_FRAMES)
     for node, calls in enumerate(profile.values[metric]):
         if not calls:
             continue
-        path, cut, at = [], False, node
+        path, missing, at = [], 0, node
         while at != NONE and frames[at] != NONE:
             offset, module, _, _, _, flags, gap = profile.table(FRAMES)[frames[at]]
-            assert gap in (0, CUT), "a gap that is no cut"
-            cut |= gap == CUT
-            if not gap:
+            if gap:
+                missing = gap
+            else:
                 name = "" if module == NONE else profile.string(profile.table(MODULES)[module][0])
                 path.append((name, offset, flags & RETURN))
             at = parents[at]
-        yield cut, tuple(reversed(path)), calls
+        yield missing, tuple(reversed(path)), calls
 
 
-def slab(k, path):
+def slab(k, missing, path):
     """The end of a path that is left when its last function is called."""
-    first, depth, cut = 0, 0, False
+    first, depth = 0, 0
     for i in range(len(path) - 1):  # the functions that were entered before
         depth += 1
         was_call = i > 0 and path[i - 1][2] == RETURN
         if depth >= 2 * k and was_call:
-            first, depth, cut = i - k + 1, k, True
-    return cut, path[first:]
+            first, depth, missing = i - k + 1, k, CUT
+    return missing, path[first:]
 
 
 def main(k, whole, slabs):
     expected, got = collections.Counter(), collections.Counter()
-    for _, path, calls in contexts(whole):
-        expected[slab(k, path)] += calls
-    for cut, path, calls in contexts(slabs):
-        got[cut, path] += calls
+    for missing, path, calls in contexts(whole):
+        expected[slab(k, missing, path)] += calls
+    for missing, path, calls in contexts(slabs):
+        got[missing, path] += calls
     differ = [c for c in expected | got if expected[c] != got[c]]
     print("compared %d, differ %d" % (len(expected), len(differ)))
-    for cut, path in differ[:3]:
-        print(expected[cut, path], got[cut, path], "cut" if cut else "", path)
+    for missing, path in differ[:3]:
+        print(expected[missing, path], got[missing, path], missing, path)
     return 1 if differ else 0
 
 
