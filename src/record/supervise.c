@@ -173,10 +173,9 @@ static void say_what_is_missing(const struct server *server, const char *path)
         const struct arena_header *h = server->arenas.items[i].header;
         if (h->is_too_high)
             fprintf(stderr,
-                    "calltrail: pid %u: its calls were not counted: it has no %llu MB of address "
-                    "space free between 2 and 4 GB; see its limits (ulimit -v)\n",
-                    (unsigned)server->arenas.items[i].pid,
-                    (unsigned long long)(server->arenas.items[i].room >> 20));
+                    "calltrail: pid %u: its calls were not counted: too little of its address space "
+                    "between 2 and 4 GB is free; see its limits (ulimit -v)\n",
+                    (unsigned)server->arenas.items[i].pid);
         if (!(h->flags & CHANNEL_EXACT) || !(server->arenas.items[i].is_full ||
                                              (h->most_records && h->records >= h->most_records)))
             continue;

@@ -41,7 +41,7 @@
  * the same multiple of 8 MB apart.)
  */
 struct mirror_entry {
-    uint64_t tag; /* 0: not known, whatever the record is */
+    uint64_t tag;
     struct arena_record *record;
 };
 
