@@ -53,6 +53,16 @@ record own.ctp --engine exact --modules calls
 check "modules" 1 "$(($(fact sites own.ctp) > 10 && $(fact sites own.ctp) * 10 < $(fact sites all.ctp)))"
 check "modules output" "$(cat expected)" "$(cat printed)"
 
+# What was mapped for a library goes with it.
+gcc -g -O1 -rdynamic -o reload "$here/exact/reload.c" &&
+    gcc -shared -fPIC -o libshort.so "$here/exact/short.S" || exit 1
+puns=$("$calltrail" doctor --edit --list libshort.so | grep -c ' pun ')
+check "puns in a library" 1 "$((puns > 5))"
+"$calltrail" record --no-lines --engine exact -o reload.ctp ./reload ./libshort.so 20 2>said >printed
+check "puns go with their library" "0 more, 60 calls" "$(cat printed)"
+check "puns of each load" "0 60" "$(fact sites_not_edited reload.ctp) $("$calltrail" export \
+    --to folded reload.ctp | sed -n 's/.*;loop_call;tick //p')"
+
 usage() { # name, words, options...
     local name=$1 words=$2
     shift 2
