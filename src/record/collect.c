@@ -9,6 +9,7 @@
 #include "elf/elf_file.h"
 #include "profile/profile.h"
 #include "record/jit.h"
+#include "record/metrics.h"
 #include "runtime/channel_format.h"
 #include "runtime/walk.h"
 
@@ -16,6 +17,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 struct module {
@@ -54,8 +56,11 @@ struct collector {
     struct totals process, all;    /* of the process at hand, and of all */
     VEC(uint32_t) node_counts;     /* of each thread: a program that still runs adds more */
     size_t next_count, last_count; /* of those, the ones that are left of the process at hand */
-    uint32_t metric, returns_metric;
+    struct metric_set metrics;
+    VEC(uint32_t) epochs;   /* names of the phases, as strings of the profile */
     bool has_returns;       /* the trampoline was in use */
+    bool is_whole;          /* each thread was measured from its start to its end */
+    uint64_t end_ns;        /* of the process at hand, by the arena's clock */
     struct jit_map jit;     /* of the process at hand */
     const struct map *vdso; /* or NULL */
     bool vdso_tried;
@@ -216,6 +221,20 @@ static uint32_t jit_function(struct collector *c, uint64_t address)
     return slot->index_plus_one - 1;
 }
 
+/* A word instead of code. */
+static uint32_t label_function(struct collector *c, uint32_t label)
+{
+    static const char *const words[ARENA_LABELS] = {"[file]",     "[socket]", "[pipe]",
+                                                    "[terminal]", "[other]",  "[not attributed]"};
+    const char *word = label < ARENA_LABELS ? words[label] : "[unknown]";
+    struct key_slot *slot = slot_for(&c->functions, label | UINT64_C(3) << 62);
+    if (!slot->index_plus_one) {
+        struct ctp_function out = {.name = profile_add_string(c->writer, word), .module = CTP_NONE};
+        slot->index_plus_one = profile_add_function(c->writer, &out) + 1;
+    }
+    return slot->index_plus_one - 1;
+}
+
 static uint32_t make_frame(struct collector *c, uint64_t key)
 {
     uint32_t flags = KEY_FLAGS(key);
@@ -231,6 +250,12 @@ static uint32_t make_frame(struct collector *c, uint64_t key)
     if (flags & KEY_ADDRESS) {
         out.offset |= (uint64_t)KEY_MODULE(key) << 32;
         out.function = jit_function(c, out.offset);
+        return profile_add_frame(c->writer, &out);
+    }
+    if (flags & KEY_LABEL) {
+        out.offset = 0;
+        out.flags = 0;
+        out.function = label_function(c, KEY_OFFSET(key));
         return profile_add_frame(c->writer, &out);
     }
     const struct module *m = module_by_id(c, KEY_MODULE(key));
@@ -260,19 +285,20 @@ static uint64_t since_1970(const struct arena_header *h, uint64_t clock_ns)
     return clock_ns ? clock_ns + h->realtime_at_zero_ns : 0;
 }
 
-static void list_nodes(const struct arena_view *v, const struct arena_thread *t,
-                       struct node_list *out)
+static void list_nodes(const struct collector *c, const struct arena_view *v,
+                       const struct arena_thread *t, struct node_list *out)
 {
     VEC(const struct arena_chunk *) chunks = {0};
-    uint64_t most = v->size / sizeof(struct arena_chunk);
+    uint32_t node_bytes = c->metrics.layout.node_bytes;
+    uint64_t bytes = chunk_bytes(node_bytes), most = v->size / bytes;
     const struct arena_chunk *k;
-    for (uint32_t place = t->first_chunk; most-- && (k = at(v, place, sizeof *k)); place = k->next)
+    for (uint32_t place = t->first_chunk; most-- && (k = at(v, place, bytes)); place = k->next)
         vec_push(&chunks, k);
     out->items.count = 0;
     for (size_t i = chunks.count; i-- > 0;) {
         uint32_t count = chunks.items[i]->count;
         for (uint32_t n = 0; n < count && n < ARENA_CHUNK_NODES; n++)
-            vec_push(&out->items, &chunks.items[i]->nodes[n]);
+            vec_push(&out->items, chunk_node(chunks.items[i], node_bytes, n));
     }
     vec_free(&chunks);
 }
@@ -293,25 +319,127 @@ static uint32_t index_of(const struct arena_view *v, const struct node_list *lis
                                                                           : CTP_NONE;
 }
 
-static void write_thread(struct collector *c, const struct arena_view *v,
-                         const struct node_list *list, uint32_t first)
+/* The profile's phase for the number of one in the arena at hand. */
+static uint32_t epoch_for(struct collector *c, const struct arena_view *v, uint32_t number)
 {
-    uint64_t period = ((const struct arena_header *)v->bytes)->period_ns;
+    char name[256] = "";
+    uint64_t most = v->size / sizeof(struct arena_phase);
+    const struct arena_phase *p;
+    for (uint32_t place = ((const struct arena_header *)v->bytes)->first_phase;
+         most-- && (p = at(v, place, sizeof *p)); place = p->next) {
+        if (p->number != number || p->name_bytes >= sizeof name ||
+            !at(v, place, sizeof *p + p->name_bytes))
+            continue;
+        memcpy(name, p + 1, p->name_bytes);
+        break;
+    }
+    uint32_t text = profile_add_string(c->writer, name);
+    for (size_t i = 0; i < c->epochs.count; i++)
+        if (c->epochs.items[i] == text)
+            return (uint32_t)i;
+    vec_push(&c->epochs, text);
+    return profile_add_epoch(c->writer, name);
+}
+
+/* What the arena does not say of a thread's time: the call that it is still in, and the rest. */
+struct thread_times {
+    uint32_t waits_in; /* a place */
+    struct node_extra waits, rest;
+};
+
+static struct thread_times times_of(const struct collector *c, const struct arena_view *v,
+                                    const struct arena_thread *t, const struct node_list *list)
+{
+    struct thread_times times = {.waits_in = t->waits_in};
+    if (!(c->metrics.layout.events.mask & EVENT_WALL))
+        return times;
+    uint64_t end_ns = t->end_ns ? t->end_ns : c->end_ns;
+    if (times.waits_in && end_ns > t->waits_since_ns)
+        times.waits.blocked_ns = end_ns - t->waits_since_ns;
+    uint64_t known_ns = times.waits.blocked_ns;
     for (size_t i = 0; i < list->items.count; i++) {
         const struct arena_node *n = list->items.items[i];
-        uint32_t parent = i ? index_of(v, list, n->parent, i) : CTP_NONE;
-        uint32_t frame = i ? frame_for(c, n->key) : CTP_NONE;
-        if (i && parent == CTP_NONE)
-            parent = 0;
-        if (i)
-            parent += first;
-        uint64_t value = (uint64_t)n->count * period;
-        profile_write_nodes(c->writer, &parent, &frame, 1);
-        profile_write_values(c->writer, c->metric, &value, 1);
-        uint64_t returns = n->returns;
-        if (c->has_returns)
-            profile_write_values(c->writer, c->returns_metric, &returns, 1);
+        known_ns +=
+            n->count * c->metrics.period_ns + *node_value(&c->metrics.layout, n, VALUE_BLOCKED_NS);
     }
+    const struct arena_header *h = (const struct arena_header *)v->bytes;
+    bool is_whole = c->is_whole && !h->was_paused;
+    if (is_whole && end_ns > t->start_ns && end_ns - t->start_ns > known_ns)
+        times.rest.elapsed_ns = end_ns - t->start_ns - known_ns;
+    return times;
+}
+
+/* Threads have a node for what is not attributed, where an event can tell that there is some. */
+static bool has_rest(const struct collector *c)
+{
+    return c->metrics.layout.events.mask & (EVENT_WALL | EVENT_IO);
+}
+
+static void write_rest(struct collector *c, uint32_t root, const struct thread_times *times)
+{
+    uint32_t frame = frame_for(c, KEY_MAKE(0, KEY_LABEL, LABEL_NOT_ATTRIBUTED));
+    profile_write_nodes(c->writer, &root, &frame, 1);
+    metrics_write(&c->metrics, c->writer, NULL, 0, &times->rest);
+}
+
+/*
+ * A tree for each phase, and first the one of no phase, whose root is the thread's. `root[i]` is
+ * the first node of the tree that node i is in, `number[i]` its number in the profile.
+ */
+static void write_tree(struct collector *c, const struct arena_view *v,
+                       const struct node_list *list, uint32_t thread, size_t first,
+                       const uint32_t *root, uint32_t *number, uint32_t *next_node,
+                       const struct thread_times *times)
+{
+    const struct arena_header *h = (const struct arena_header *)v->bytes;
+    uint32_t phase = KEY_OFFSET(list->items.items[first]->key);
+    uint32_t tree_root = *next_node;
+    profile_add_root(c->writer, thread, first ? epoch_for(c, v, phase) : CTP_NONE);
+    for (size_t i = first; i < list->items.count; i++) {
+        if (root[i] != first)
+            continue;
+        const struct arena_node *n = list->items.items[i];
+        uint32_t parent = CTP_NONE, frame = CTP_NONE;
+        if (i != first) {
+            uint32_t above = index_of(v, list, n->parent, i);
+            parent = above == CTP_NONE ? tree_root : number[above];
+            frame = frame_for(c, n->key);
+        }
+        static const struct node_extra nothing;
+        bool waits = times->waits_in && (const char *)n == v->bytes + (uint64_t)times->waits_in * 8;
+        number[i] = (*next_node)++;
+        profile_write_nodes(c->writer, &parent, &frame, 1);
+        metrics_write(&c->metrics, c->writer, n, h->heap_peak, waits ? &times->waits : &nothing);
+    }
+    if (!first && has_rest(c)) {
+        write_rest(c, tree_root, times);
+        (*next_node)++;
+    }
+}
+
+static void write_thread(struct collector *c, const struct arena_view *v,
+                         const struct arena_thread *t, const struct node_list *list,
+                         uint32_t thread, uint32_t *next_node)
+{
+    size_t count = list->items.count;
+    uint32_t *root = must_calloc(count, sizeof *root), *number = must_calloc(count, sizeof *number);
+    VEC(uint32_t) roots = {0};
+    vec_push(&roots, 0);
+    for (uint32_t i = 1; i < count; i++) {
+        const struct arena_node *n = list->items.items[i];
+        uint32_t above = index_of(v, list, n->parent, i);
+        root[i] = above == CTP_NONE ? 0 : root[above];
+        if (above == 0 && (KEY_FLAGS(n->key) & KEY_PHASE)) {
+            root[i] = i;
+            vec_push(&roots, i);
+        }
+    }
+    struct thread_times times = times_of(c, v, t, list);
+    for (size_t i = 0; i < roots.count; i++)
+        write_tree(c, v, list, thread, roots.items[i], root, number, next_node, &times);
+    vec_free(&roots);
+    free(root);
+    free(number);
 }
 
 static void add_thread_totals(struct totals *sum, const struct arena_thread *t)
@@ -363,9 +491,9 @@ static void count_thread(struct collector *c, const struct arena_view *v,
 {
     struct node_list list = {0};
     (void)process;
-    list_nodes(v, t, &list);
+    list_nodes(c, v, t, &list);
     vec_push(&c->node_counts, (uint32_t)list.items.count);
-    *next_node += (uint32_t)list.items.count;
+    *next_node += (uint32_t)list.items.count + (list.items.count && has_rest(c));
     vec_free(&list.items);
 }
 
@@ -375,7 +503,7 @@ static void add_thread(struct collector *c, const struct arena_view *v,
     if (c->next_count == c->last_count)
         return; /* it came after they were counted */
     struct node_list list = {0};
-    list_nodes(v, t, &list);
+    list_nodes(c, v, t, &list);
     uint32_t counted = c->node_counts.items[c->next_count++];
     if (list.items.count > counted)
         list.items.count = counted;
@@ -389,11 +517,8 @@ static void add_thread(struct collector *c, const struct arena_view *v,
                              .start_ns = since_1970(h, t->start_ns),
                              .end_ns = since_1970(h, t->end_ns)};
     uint32_t thread = profile_add_thread(c->writer, &out);
-    if (list.items.count) {
-        profile_add_root(c->writer, thread, CTP_NONE);
-        write_thread(c, v, &list, *next_node);
-        *next_node += (uint32_t)list.items.count;
-    }
+    if (list.items.count)
+        write_thread(c, v, t, &list, thread, next_node);
     add_thread_totals(&c->process, t);
     vec_free(&list.items);
 }
@@ -426,6 +551,22 @@ static void add_end(const struct server *s, size_t i, struct ctp_process *out)
         }
     }
     out->end_ns = since_1970(a->header, end_ns);
+}
+
+/* By the arena's clock; of one that goes on, now. */
+static uint64_t end_of(const struct server *s, size_t i)
+{
+    const struct server_arena *a = &s->arenas.items[i];
+    for (size_t k = i + 1; k < s->arenas.count; k++)
+        if (s->arenas.items[k].pid == a->pid)
+            return s->arenas.items[k].header->start_ns;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    uint64_t said_ns = a->header->said_ns;
+    if (said_ns && !server_arena_in_use(s, i))
+        return said_ns;
+    return a->is_gone && a->gone_ns ? a->gone_ns : now_ns;
 }
 
 /* Children that were seen, but never said hello. */
@@ -542,6 +683,7 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     c->jit = (struct jit_map){0};
     jit_read(&c->jit, h->pid);
     uint32_t process = add_process(c, i);
+    c->end_ns = end_of(c->recording->server, i);
     open_modules(c, &v, h->program);
     each_thread(c, &v, process, nodes, add_thread);
     c->process.arena_bytes = h->used;
@@ -565,22 +707,9 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     struct collector c = {.recording = recording};
     const struct server *s = recording->server;
     CT_TRY(profile_writer_open(recording->options->output, &c.writer, err));
-    struct ctp_metric metric = {.name = profile_add_string(c.writer, "cpu"),
-                                .unit = profile_add_string(c.writer, "ns"),
-                                .description = profile_add_string(c.writer, "user CPU time"),
-                                .kind = CTP_METRIC_SAMPLED,
-                                .period = s->period_ns};
-    c.metric = profile_add_metric(c.writer, &metric);
     c.has_returns = s->flags & CHANNEL_TRAMPOLINE;
-    if (c.has_returns) {
-        struct ctp_metric returns = {
-            .name = profile_add_string(c.writer, "returns"),
-            .unit = profile_add_string(c.writer, "returns"),
-            .description =
-                profile_add_string(c.writer, "returns of calls that were under way at a sample"),
-            .kind = CTP_METRIC_AT_LEAST};
-        c.returns_metric = profile_add_metric(c.writer, &returns);
-    }
+    c.is_whole = recording->options->delay_s == 0 && recording->options->duration_s == 0;
+    metrics_add(&c.metrics, c.writer, &s->events, s->period_ns, c.has_returns);
     uint32_t nodes = 0;
     VEC(size_t) last_counts = {0};
     for (size_t i = 0; i < s->arenas.count; i++) {
@@ -601,8 +730,10 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
         c.all.stime_s = recording->stime_s;
     }
     add_facts(&c, CTP_SCOPE_PROFILE, 0, &c.all);
-    add_facts(&c, CTP_SCOPE_METRIC, c.metric, &c.all);
+    if (c.metrics.cpu != CTP_NONE)
+        add_facts(&c, CTP_SCOPE_METRIC, c.metrics.cpu, &c.all);
     vec_free(&c.modules);
+    vec_free(&c.epochs);
     vec_free(&c.node_counts);
     vec_free(&last_counts);
     return profile_writer_commit(c.writer, err);

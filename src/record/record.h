@@ -6,6 +6,7 @@
 #define RECORD_RECORD_H
 
 #include "base/error.h"
+#include "runtime/arena_format.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,6 +14,7 @@
 struct record_options {
     const char *output;
     uint64_t rate_hz;
+    struct arena_events events; /* nothing: user CPU time */
     bool follow;
     bool verify;
     bool no_lines; /* function names only: debug information is not read */

@@ -108,6 +108,7 @@ static int reopen_arena(struct server *s, const char *path, struct ct_error *err
     a.path = must_strdup(path);
     s->period_ns = a.header->period_ns;
     s->flags = a.header->flags;
+    s->events = a.header->events;
     vec_push(&s->arenas, a);
     return CT_OK;
 }
@@ -382,7 +383,9 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
                                       .period_ns = s->period_ns,
                                       .flags = (uint32_t)s->flags,
                                       .tick_cost_ns = s->tick_cost_ns,
+                                      .events = s->events,
                                       .paused = s->paused};
+    arena_lay_out(a.header);
     program_of(pid, a.header->program);
     __atomic_store_n(&a.header->magic, ARENA_MAGIC, __ATOMIC_RELEASE); /* complete from here on */
     vec_push(&s->arenas, a);

@@ -36,6 +36,7 @@ struct server {
     uint64_t period_ns;
     uint32_t tick_cost_ns; /* as in the arenas */
     uint64_t flags;
+    struct arena_events events;
     bool paused;
     unsigned without_arena; /* processes that asked for one, and there was no room */
     int why_without;        /* errno's value */

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""What `record -e` measures, against what the programs in this folder know of themselves.
+
+    events.py FOLDER     the folder has the programs, built
+
+Prints `ok events: NAME` or `FAIL events: NAME: why`. The profile is read by the independent reader.
+"""
+import os
+import re
+import subprocess
+import sys
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(here), "oracle"))
+sys.dont_write_bytecode = True
+import ctp_reader  # noqa: E402
+
+folder = sys.argv[1]
+calltrail = os.environ["CALLTRAIL"]
+failed = False
+
+
+class Run:
+    """A program under `record`: what it printed, and its profile."""
+
+    def __init__(self, events, *command, options=(), same=True):
+        path = os.path.join(folder, "p.ctp")
+        options = list(options) + [word for event in events for word in ("-e", event)]
+        command = [os.path.join(folder, command[0]), *command[1:]]
+        done = subprocess.run([calltrail, "record", "--no-lines", "-o", path, *options, "--", *command],
+                              capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, "status %d: %s" % (done.returncode, done.stderr)
+        assert not done.stderr, "it said: " + done.stderr
+        self.says = dict(re.findall(r"^(\S+) (-?[0-9.]+)$", done.stdout, re.M))
+        self.profile = p = ctp_reader.Profile(path)
+        self.p = p
+        self.metrics = {p.string(m[0]): i for i, m in enumerate(p.table(ctp_reader.METRICS))}
+        check = subprocess.run([calltrail, "info", "--check", path], capture_output=True, text=True)
+        assert check.returncode == 0, check.stdout + check.stderr
+
+    def said(self, key):
+        return float(self.says[key])
+
+    def roots(self):
+        """(first, end, thread record, phase or None)"""
+        p = self.p
+        for first, count, thread, epoch in p.table(ctp_reader.ROOTS):
+            phase = None if epoch == ctp_reader.NONE else p.string(p.table(ctp_reader.EPOCHS)[epoch][0])
+            yield first, first + count, p.table(ctp_reader.THREADS)[thread], phase
+
+    def total(self, metric, within=None, phase=any, leaf=None):
+        """The sum of a metric, of contexts through a function, of a phase, that end in a function."""
+        values = self.p.values[self.metrics[metric]]
+        return sum(values[node] for first, end, _, name in self.roots() if phase is any or name == phase
+                   for node in range(first, end) if values[node]
+                   and (within is None or within in self.names(node))
+                   and (leaf is None or self.names(node)[-1] == leaf))
+
+    def names(self, node):
+        """From the thread to the innermost frame."""
+        names = []
+        while node != ctp_reader.NONE:
+            names.append(self.p.node_name(node))
+            node = self.p.table(ctp_reader.PARENTS)[node]
+        return names[::-1]
+
+
+def test(name):
+    def run(body):
+        global failed
+        try:
+            body()
+            print("ok events: " + name)
+        except (AssertionError, KeyError, subprocess.TimeoutExpired) as why:
+            failed = True
+            print("FAIL events: %s: %r" % (name, why))
+    return run
+
+
+def near(got, expected, share, what):
+    assert abs(got - expected) <= share * abs(expected), "%s: %s, not %s" % (what, got, expected)
+
+
+def refuses(events, pattern):
+    done = subprocess.run([calltrail, "record", "-e", events, "true"], capture_output=True, text=True)
+    assert done.returncode == 2 and not done.stdout, done
+    assert done.stderr.count("\n") == 1 and re.search(pattern, done.stderr), done.stderr
+
+
+@test("bad events: one line each")
+def bad_events():
+    refuses("nonsense", "there is no event 'nonsense'; there are: cpu, wall")
+    refuses("cpu,", "there is no event ''")
+    refuses("cpu/5", "'cpu' has no period")
+    refuses("heap/0", "bytes from 1 to 1024G, not '0'")
+    refuses("malloc/2000G", "bytes from 1 to 1024G, not '2000G'")
+    refuses("malloc/-1", "bytes from 1 to 1024G, not '-1'")
+    refuses("malloc/1M,heap/2M", "have one period: 1048576 and 2097152")
+    refuses("perf:nonsense", "there is no perf event 'nonsense'")
+    refuses("perf:page-faults/0", "the period of 'page-faults' is a number from 1")
+    refuses("perf:context-switches", "happens in the kernel")
+    refuses("perf:no:tracepoint", "there is no tracepoint 'no:tracepoint'|is not permitted")
+
+
+@test("phases in C and C++, by who ran in them")
+def phases():
+    run = Run(["cpu"], "example_c")
+    assert run.total("cpu", "compare", phase="sorting") > 0 and run.total("cpu", "fill") == 0
+    assert run.total("cpu", "compare") == run.total("cpu", "compare", phase="sorting")
+    assert run.total("cpu", "compare", phase="adding up") == 0 < run.total("cpu", phase="adding up")
+    run = Run(["cpu"], "example_cpp")
+    assert run.total("cpu", phase="counting") > run.total("cpu", phase="making") > 0
+    assert run.total("cpu", phase=None) < run.total("cpu") / 10
+
+
+@test("phases of several threads take what their time is")
+def phases_of_threads():
+    run = Run(["cpu"], "phases_threads")
+    for phase in ("one", "two", "three"):
+        near(run.total("cpu", "burn", phase=phase) / 1e9, run.said(phase), 0.06, phase)
+    near(run.total("cpu") / 1e9, run.said("one") + run.said("two") + run.said("three"), 0.04, "all")
+    assert run.total("cpu", "paused") == 0
+
+
+sys.exit(failed)
