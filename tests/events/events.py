@@ -122,4 +122,33 @@ def phases_of_threads():
     assert run.total("cpu", "paused") == 0
 
 
+@test("wall: what threads run and wait, by their own clocks; sums are the threads' lives")
+def wall():
+    run = Run(["wall", "lock"], "waits", options=["-F", "2000"])
+    for key, function, leaf in (("slept", "sleeper", "__nanosleep"), ("piped", "reader", "read"),
+                                ("locked", "locker", "pthread_mutex_lock"),
+                                ("conditioned", "locker", "pthread_cond_wait"),
+                                ("posted", "locker", "sem_wait")):
+        waited = sum(run.total("blocked", function, leaf=name) for name in
+                     (leaf, "__" + leaf, leaf + "@@GLIBC_2.3.2", "__new_" + leaf, "___" + leaf))
+        near(waited / 1e9, run.said(key), 0.02, key)
+    near(run.total("wall", "burn") / 1e9, run.said("burnt") + run.said("handler"), 0.06, "running")
+    near(run.total("wall", "interrupted") / 1e9, run.said("polled"), 0.02, "a handler in a call")
+    assert run.total("blocked", "interrupted") / 1e9 < run.said("polled") - 0.8 * run.said("handler")
+    near(run.total("blocked", leaf="pause") / 1e9, run.said("elapsed"), 0.02, "never returned")
+    locks = run.said("locked") + run.said("conditioned") + run.said("posted") + run.said("joined")
+    near(run.total("lock") / 1e9, locks, 0.02, "lock")
+    assert run.total("lock_waits", "locker") == 3, "waits of the locker"
+    values, lives = run.p.values[run.metrics["wall"]], 0
+    for first, end, thread, _ in run.roots():
+        known = sum(values[first:end])
+        lives += known
+        if thread[5]:
+            near(known, thread[5] - thread[4], 0.01, "life of a thread")
+        else:  # to the end of the process, which began a little before main and ends a little later
+            near(known / 1e9, run.said("elapsed") + 0.02, 0.05, "life of a thread that stays")
+    rest = run.total("wall", leaf="[not attributed]")
+    assert rest < 0.15 * lives, "not attributed: %s of %s" % (rest, lives)
+
+
 sys.exit(failed)
