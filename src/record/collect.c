@@ -707,7 +707,7 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     struct collector c = {.recording = recording};
     const struct server *s = recording->server;
     CT_TRY(profile_writer_open(recording->options->output, &c.writer, err));
-    c.has_returns = s->flags & CHANNEL_TRAMPOLINE;
+    c.has_returns = (s->flags & CHANNEL_TRAMPOLINE) && (s->events.mask & EVENTS_BY_SAMPLES);
     c.is_whole = recording->options->delay_s == 0 && recording->options->duration_s == 0;
     metrics_add(&c.metrics, c.writer, &s->events, s->period_ns, c.has_returns);
     uint32_t nodes = 0;

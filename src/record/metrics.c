@@ -31,8 +31,6 @@ struct kind {
 /* The first of those that were asked for is what reports show. */
 static const struct kind kinds[] = {
     {SOURCE_CPU, EVENT_CPU, "cpu", "ns", "user CPU time", CTP_METRIC_SAMPLED},
-    {SOURCE_RETURNS, 0, "returns", "returns", "returns of calls that were under way at a sample",
-     CTP_METRIC_AT_LEAST},
     {SOURCE_WALL, EVENT_WALL, "wall", "ns",
      "time from the thread's start to its end: running in user mode (sampled), waiting in calls "
      "(measured), and not attributed",
@@ -55,6 +53,8 @@ static const struct kind kinds[] = {
     {SOURCE_READ, EVENT_IO, "io_read", "bytes", "bytes read, by kind of file", CTP_METRIC_EXACT},
     {SOURCE_WRITTEN, EVENT_IO, "io_written", "bytes", "bytes written, by kind of file",
      CTP_METRIC_EXACT},
+    {SOURCE_RETURNS, 0, "returns", "returns", "returns of calls that were under way at a sample",
+     CTP_METRIC_AT_LEAST},
 };
 
 static uint32_t add(struct metric_set *set, struct profile_writer *w, uint32_t source,

@@ -151,4 +151,40 @@ def wall():
     assert rest < 0.15 * lives, "not attributed: %s of %s" % (rest, lives)
 
 
+# What memory.c asks for in one round, by where, from its text: bytes, calls, at the peak, at the end.
+SMALL = sum(16 + i % 7 for i in range(1000))
+ALIGNED = sum((640, 500, 300)[i % 3] for i in range(1300, 2000))
+MEMORY = {"small": (2 * SMALL, 2000, SMALL, 0), "large": (300 * 210000, 300, 300 * 210000, 0),
+          "aligned": (ALIGNED, 700, ALIGNED, 0), "leaker": (10000, 10, 0, 10000),
+          "grower": (sum(range(100, 100001, 100)), 1000, 0, 0)}
+
+
+@test("memory with period 1: exact, by context, at the peak and at the end")
+def memory_exact():
+    run = Run(["malloc/1", "heap/1"], "memory")
+    assert sum(m[0] for m in MEMORY.values()) == run.said("asked")
+    for function, truth in MEMORY.items():
+        got = tuple(run.total(metric, function) for metric in ("malloc", "malloc_calls", "heap_peak",
+                                                              "heap_exit"))
+        assert got == truth, "%s: %s, not %s" % (function, got, truth)
+    assert run.total("heap_exit_blocks", "leaker") == 10, "blocks that leak"
+    others = [name for name in MEMORY if name != "leaker" and run.total("heap_exit_blocks", name)]
+    assert not others, "these do not leak: %s" % others
+
+
+@test("memory with the usual period: unbiased over 50 rounds and 12 runs")
+def memory_sampled():
+    runs = [Run(["malloc", "heap/512K"], "memory", "50") for _ in range(12)]
+    for function in ("large", "grower", "main"):
+        truth = 50 * (sum(m[0] for m in MEMORY.values()) if function == "main" else MEMORY[function][0])
+        got = [run.total("malloc", function) for run in runs]
+        near(sum(got) / len(got), truth, 0.005, "bytes of " + function)
+    got = {run.total("malloc", "aligned") for run in runs}
+    assert len(got) > 1, "the points are not at random"
+    calls = [run.total("malloc_calls", "large") for run in runs]
+    near(sum(calls) / len(calls), 50 * 300, 0.01, "calls of large")
+    peaks = [run.total("heap_peak", "large") for run in runs]
+    near(sum(peaks) / len(peaks), MEMORY["large"][2], 0.03, "peak")
+
+
 sys.exit(failed)
