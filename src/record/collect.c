@@ -297,7 +297,7 @@ static void list_nodes(const struct collector *c, const struct arena_view *v,
     out->items.count = 0;
     for (size_t i = chunks.count; i-- > 0;) {
         uint32_t count = chunks.items[i]->count;
-        for (uint32_t n = 0; n < count && n < ARENA_CHUNK_NODES; n++)
+        for (uint32_t n = 0; n < count && n < chunk_nodes(node_bytes); n++)
             vec_push(&out->items, chunk_node(chunks.items[i], node_bytes, n));
     }
     vec_free(&chunks);
@@ -380,6 +380,26 @@ static void write_rest(struct collector *c, uint32_t root, const struct thread_t
     uint32_t frame = frame_for(c, KEY_MAKE(0, KEY_LABEL, LABEL_NOT_ATTRIBUTED));
     profile_write_nodes(c->writer, &root, &frame, 1);
     metrics_write(&c->metrics, c->writer, NULL, 0, &times->rest);
+}
+
+/* A thread of which nothing else is known has a root for it, too. */
+static uint32_t nodes_of_rest(const struct collector *c, const struct node_list *list)
+{
+    return !has_rest(c) ? 0 : list->items.count ? 1 : 2;
+}
+
+static void write_rest_only(struct collector *c, const struct arena_view *v,
+                            const struct arena_thread *t, const struct node_list *list,
+                            uint32_t thread, uint32_t *next_node)
+{
+    static const struct node_extra nothing;
+    uint32_t none = CTP_NONE, root = *next_node;
+    struct thread_times times = times_of(c, v, t, list);
+    profile_add_root(c->writer, thread, CTP_NONE);
+    profile_write_nodes(c->writer, &none, &none, 1);
+    metrics_write(&c->metrics, c->writer, NULL, 0, &nothing);
+    write_rest(c, root, &times);
+    *next_node += 2;
 }
 
 /*
@@ -493,7 +513,7 @@ static void count_thread(struct collector *c, const struct arena_view *v,
     (void)process;
     list_nodes(c, v, t, &list);
     vec_push(&c->node_counts, (uint32_t)list.items.count);
-    *next_node += (uint32_t)list.items.count + (list.items.count && has_rest(c));
+    *next_node += (uint32_t)list.items.count + nodes_of_rest(c, &list);
     vec_free(&list.items);
 }
 
@@ -517,8 +537,10 @@ static void add_thread(struct collector *c, const struct arena_view *v,
                              .start_ns = since_1970(h, t->start_ns),
                              .end_ns = since_1970(h, t->end_ns)};
     uint32_t thread = profile_add_thread(c->writer, &out);
-    if (list.items.count)
+    if (counted)
         write_thread(c, v, t, &list, thread, next_node);
+    else if (has_rest(c))
+        write_rest_only(c, v, t, &list, thread, next_node);
     add_thread_totals(&c->process, t);
     vec_free(&list.items);
 }

@@ -253,9 +253,15 @@ static inline struct arena_node *chunk_node(const struct arena_chunk *chunk, uin
     return (struct arena_node *)((char *)(uintptr_t)(chunk + 1) + (uint64_t)i * node_bytes);
 }
 
+/* Chunks are about as long, whatever the nodes: each thread has one. */
+static inline uint32_t chunk_nodes(uint32_t node_bytes)
+{
+    return ARENA_CHUNK_NODES * (uint32_t)sizeof(struct arena_node) / node_bytes;
+}
+
 static inline uint64_t chunk_bytes(uint32_t node_bytes)
 {
-    return sizeof(struct arena_chunk) + (uint64_t)ARENA_CHUNK_NODES * node_bytes;
+    return sizeof(struct arena_chunk) + (uint64_t)chunk_nodes(node_bytes) * node_bytes;
 }
 
 /* A value of a node; NULL where it is not measured. */

@@ -45,7 +45,7 @@ static bool grow(struct tree *t)
 
 static uint32_t add_node(struct tree *t, uint32_t parent, uint64_t key, uint32_t hash)
 {
-    if (!t->chunk || t->chunk->count == ARENA_CHUNK_NODES) {
+    if (!t->chunk || t->chunk->count == chunk_nodes(guest->arena->node_bytes)) {
         struct arena_chunk *chunk = arena_take(chunk_bytes(guest->arena->node_bytes));
         if (!chunk)
             return 0;

@@ -54,11 +54,10 @@ static void end_charging(struct thread *t)
     __atomic_store_n(&t->charging_at, 0, __ATOMIC_RELEASE);
 }
 
-/* The thread of the caller, if its tree can be used at all. */
-static struct thread *thread_with_root(void)
+static struct thread *known_thread(void)
 {
     struct thread *t = thread_self();
-    return t && t->of == guest && t->record && t->record->root ? t : NULL;
+    return t && t->of == guest && t->record ? t : NULL;
 }
 
 static uint32_t no_context(const struct thread *t)
@@ -79,7 +78,7 @@ static uint32_t leaf(struct thread *t, const struct walk_modules *modules, uint3
 
 __attribute__((noinline)) uint32_t charge_context(const void *function)
 {
-    struct thread *t = thread_with_root();
+    struct thread *t = known_thread();
     struct walk_registers r;
     take_registers_here(&r);
     uint64_t sp = r.value[X86_RSP];
@@ -109,7 +108,7 @@ __attribute__((noinline)) uint32_t charge_context(const void *function)
 
 __attribute__((noinline)) uint32_t charge_label(uint32_t node, enum arena_label label)
 {
-    struct thread *t = thread_with_root();
+    struct thread *t = known_thread();
     if (!t || !node || !begin_charging(t, (uint64_t)__builtin_frame_address(0)))
         return node;
     uint32_t child = tree_child(&t->tree, node, KEY_MAKE(0, KEY_LABEL, label));
@@ -126,14 +125,10 @@ void charge_add(uint32_t node, enum arena_value value, uint64_t amount)
         __atomic_fetch_add(at, amount, __ATOMIC_RELAXED);
 }
 
-/* Its root is there from the beginning: what has no context is charged to that. */
 void charge_thread_begins(struct thread *t)
 {
-    if (!(guest->arena->events.mask & ~(uint32_t)EVENT_CPU))
-        return;
-    t->second = thread_take();
-    if (t->second && !tree_begin(&t->tree, t->record))
-        arena_count_loss(LOST_NO_ROOM);
+    if (guest->arena->events.mask & ~(uint32_t)(EVENT_CPU | EVENT_PERF))
+        t->second = thread_take();
 }
 
 /* A call that it was waiting in when it was cancelled has ended. */
