@@ -53,15 +53,16 @@ struct thread *thread_take(void)
     unlock_list();
     if (t) {
         size_t bytes = t->array_bytes;
-        uint32_t *nodes = t->nodes;
-        struct thread_stack stack = {.room = t->stack.room,
-                                     .past = t->stack.past,
-                                     .frames = t->stack.frames,
-                                     .fresh = t->stack.fresh};
-        memset(t, 0, sizeof *t);
+        uint32_t *nodes = t->nodes, room = t->stack.room;
+        struct walk_past_frame *past = t->stack.past;
+        struct walk_frame *frames = t->stack.frames, *fresh = t->stack.fresh;
+        memset(t, 0, sizeof *t); /* no copy of it is made: the thread's stack may be small */
         t->array_bytes = bytes;
         t->nodes = nodes;
-        t->stack = stack;
+        t->stack.room = room;
+        t->stack.past = past;
+        t->stack.frames = frames;
+        t->stack.fresh = fresh;
         return t;
     }
     t = raw_mmap(sizeof *t, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
