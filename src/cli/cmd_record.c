@@ -21,7 +21,6 @@ static const char usage[] =
     "                        heap[/BYTES]    memory in use at the peak, and never freed\n"
     "                        lock            waiting for locks, conditions and threads\n"
     "                        io              bytes read and written\n"
-    "                        perf:NAME[/N]   an event that the kernel counts, every N\n"
     "                      one sample of memory for BYTES on average (512K; 1: all is exact)\n"
     "      --delay S       begin to sample after so many seconds\n"
     "      --duration S    sample for so many seconds\n"

@@ -372,7 +372,7 @@ static struct thread_times times_of(const struct collector *c, const struct aren
 /* Threads have a node for what is not attributed, where an event can tell that there is some. */
 static bool has_rest(const struct collector *c)
 {
-    return c->metrics.layout.events.mask & (EVENT_WALL | EVENT_IO);
+    return c->metrics.layout.events.mask & EVENT_WALL;
 }
 
 static void write_rest(struct collector *c, uint32_t root, const struct thread_times *times)

@@ -1,9 +1,5 @@
 #include "record/metrics.h"
 
-#include "base/strings.h"
-
-#include <stdlib.h>
-
 enum source {
     SOURCE_CPU,
     SOURCE_RETURNS,
@@ -17,8 +13,7 @@ enum source {
     SOURCE_LOCK,
     SOURCE_LOCK_TIMES,
     SOURCE_READ,
-    SOURCE_WRITTEN,
-    SOURCE_OF_PERF, /* and so on */
+    SOURCE_WRITTEN
 };
 
 struct kind {
@@ -71,28 +66,11 @@ static uint32_t add(struct metric_set *set, struct profile_writer *w, uint32_t s
     return index;
 }
 
-static void add_perf(struct metric_set *set, struct profile_writer *w,
-                     const struct arena_events *events, uint32_t i)
-{
-    const struct arena_perf *p = &events->perf[i];
-    char *text = must_format("perf event %.63s, in user mode", p->name);
-    char *name = must_format("%.63s", p->name);
-    struct kind k = {.name = name,
-                     .unit = "events",
-                     .description = text,
-                     .kind = p->period > 1 ? CTP_METRIC_SAMPLED : CTP_METRIC_EXACT};
-    add(set, w, SOURCE_OF_PERF + i, &k, p->period);
-    free(text);
-    free(name);
-}
-
 void metrics_add(struct metric_set *set, struct profile_writer *w,
                  const struct arena_events *events, uint64_t period_ns, bool has_returns)
 {
     *set = (struct metric_set){.period_ns = period_ns, .cpu = CTP_NONE};
     set->layout.events = *events;
-    if (set->layout.events.perf_count > ARENA_PERF_MOST)
-        set->layout.events.perf_count = ARENA_PERF_MOST;
     arena_lay_out(&set->layout);
     uint64_t memory_period = events->memory_period_bytes;
     for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
@@ -108,8 +86,6 @@ void metrics_add(struct metric_set *set, struct profile_writer *w,
         if (k.source == SOURCE_CPU)
             set->cpu = index;
     }
-    for (uint32_t i = 0; i < set->layout.events.perf_count; i++)
-        add_perf(set, w, &set->layout.events, i);
 }
 
 static uint64_t value(const struct metric_set *set, const struct arena_node *n, uint32_t which)
@@ -161,12 +137,9 @@ static uint64_t source_value(const struct metric_set *set, uint32_t source,
     case SOURCE_LOCK_TIMES:
         return value(set, n, VALUE_LOCK_TIMES);
     case SOURCE_READ:
-        return value(set, n, VALUE_READ_BYTES) + e->read_bytes;
-    case SOURCE_WRITTEN:
-        return value(set, n, VALUE_WRITTEN_BYTES) + e->written_bytes;
+        return value(set, n, VALUE_READ_BYTES);
     default:
-        return value(set, n, VALUE_PERF + (source - SOURCE_OF_PERF)) *
-               set->layout.events.perf[source - SOURCE_OF_PERF].period;
+        return value(set, n, VALUE_WRITTEN_BYTES);
     }
 }
 

@@ -27,7 +27,6 @@ void metrics_add(struct metric_set *set, struct profile_writer *writer,
  */
 struct node_extra {
     uint64_t blocked_ns, elapsed_ns;
-    uint64_t read_bytes, written_bytes;
 };
 
 /* Writes all values of the next node. `heap_peak` is the arena's. A node of NULL has extras only.

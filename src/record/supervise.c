@@ -252,7 +252,7 @@ static uint32_t measure_tick_cost(void)
 
 int record_run(const struct record_options *options, int *exit_status, struct ct_error *err)
 {
-    bool with_events = options->events.mask & ~(uint32_t)(EVENT_CPU | EVENT_PERF);
+    bool with_events = options->events.mask & ~(uint32_t)EVENT_CPU;
     char *path = NULL, *runtime = find_runtime(with_events);
     if (!runtime)
         return ct_fail(err, "libcalltrail-%s.so is not where calltrail is; install both",

@@ -43,12 +43,11 @@ enum arena_event {
     EVENT_HEAP = 8,
     EVENT_LOCK = 16,
     EVENT_IO = 32,
-    EVENT_PERF = 64,
     EVENTS_BY_SAMPLES = EVENT_CPU | EVENT_WALL,
     EVENTS_OF_MEMORY = EVENT_MALLOC | EVENT_HEAP
 };
 
-enum { ARENA_PERF_MOST = 4, CALLS_ONE = 1 << 16 };
+enum { CALLS_ONE = 1 << 16 };
 
 /*
  * What is counted in a context besides samples and returns. Behind each node lie as many 64-bit
@@ -66,23 +65,13 @@ enum arena_value {
     VALUE_LOCK_TIMES,
     VALUE_READ_BYTES,
     VALUE_WRITTEN_BYTES,
-    VALUE_PERF, /* fires of perf event 0, and so on */
-    ARENA_VALUES = VALUE_PERF + ARENA_PERF_MOST
-};
-
-struct arena_perf { /* as in struct perf_event_attr */
-    uint32_t type;
-    uint32_t precise; /* precise_ip as it was got, by the process */
-    uint64_t config;
-    uint64_t period;
-    char name[64];
+    ARENA_VALUES
 };
 
 struct arena_events {
     uint32_t mask;
-    uint32_t perf_count;
+    uint32_t unused;
     uint64_t memory_period_bytes; /* of memory between two samples of it */
-    struct arena_perf perf[ARENA_PERF_MOST];
 };
 
 struct arena_header {
@@ -114,14 +103,13 @@ struct arena_header {
     uint32_t node_bytes;            /* of a node with the values behind it */
     uint8_t value_at[ARENA_VALUES]; /* 1 is the first; 0: not measured */
     uint8_t unused;
-    uint32_t was_paused;                /* the program has paused it */
-    _Atomic uint32_t phase;             /* that the program says it is in; 0: none */
-    _Atomic uint32_t first_phase;       /* place of the list, newest first */
-    _Atomic uint32_t program_paused;    /* the program's word */
-    _Atomic uint32_t without_context;   /* events whose context could not be had: the root's */
-    uint64_t heap_live, heap_most;      /* bytes, of the process: now, and at the peak */
-    uint64_t heap_peak;                 /* number of the peak */
-    uint64_t read_bytes, written_bytes; /* by the kernel's account, when the process last said so */
+    uint32_t was_paused;              /* the program has paused it */
+    _Atomic uint32_t phase;           /* that the program says it is in; 0: none */
+    _Atomic uint32_t first_phase;     /* place of the list, newest first */
+    _Atomic uint32_t program_paused;  /* the program's word */
+    _Atomic uint32_t without_context; /* events whose context could not be had: the root's */
+    uint64_t heap_live, heap_most;    /* bytes, of the process: now, and at the peak */
+    uint64_t heap_peak;               /* number of the peak */
 };
 
 /* A phase that the program has named. */
@@ -141,13 +129,11 @@ static inline void arena_lay_out(struct arena_header *h)
                   {EVENT_MALLOC, VALUE_MALLOC_BYTES, VALUE_HEAP_LIVE},
                   {EVENT_HEAP, VALUE_HEAP_LIVE, VALUE_LOCK_NS},
                   {EVENT_LOCK, VALUE_LOCK_NS, VALUE_READ_BYTES},
-                  {EVENT_IO, VALUE_READ_BYTES, VALUE_PERF},
-                  {EVENT_PERF, VALUE_PERF, ARENA_VALUES}};
+                  {EVENT_IO, VALUE_READ_BYTES, ARENA_VALUES}};
     uint32_t count = 0;
     for (unsigned i = 0; i < sizeof values / sizeof values[0]; i++)
         for (uint32_t v = values[i].first; v < values[i].end; v++)
-            if ((h->events.mask & values[i].event) &&
-                (v < VALUE_PERF || v - VALUE_PERF < h->events.perf_count))
+            if (h->events.mask & values[i].event)
                 h->value_at[v] = (uint8_t)++count;
     h->node_bytes = 24 + 8 * count;
 }

@@ -127,7 +127,7 @@ void charge_add(uint32_t node, enum arena_value value, uint64_t amount)
 
 void charge_thread_begins(struct thread *t)
 {
-    if (guest->arena->events.mask & ~(uint32_t)(EVENT_CPU | EVENT_PERF))
+    if (guest->arena->events.mask & ~(uint32_t)EVENT_CPU)
         t->second = thread_take();
 }
 

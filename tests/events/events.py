@@ -96,10 +96,6 @@ def bad_events():
     refuses("malloc/2000G", "bytes from 1 to 1024G, not '2000G'")
     refuses("malloc/-1", "bytes from 1 to 1024G, not '-1'")
     refuses("malloc/1M,heap/2M", "have one period: 1048576 and 2097152")
-    refuses("perf:nonsense", "there is no perf event 'nonsense'")
-    refuses("perf:page-faults/0", "the period of 'page-faults' is a number from 1")
-    refuses("perf:context-switches", "happens in the kernel")
-    refuses("perf:no:tracepoint", "there is no tracepoint 'no:tracepoint'|is not permitted")
 
 
 @test("phases in C and C++, by who ran in them")
@@ -149,6 +145,15 @@ def wall():
             near(known / 1e9, run.said("elapsed") + 0.02, 0.05, "life of a thread that stays")
     rest = run.total("wall", leaf="[not attributed]")
     assert rest < 0.15 * lives, "not attributed: %s of %s" % (rest, lives)
+
+
+@test("io: what the program counts, by kind of file")
+def io():
+    run = Run(["io"], "bytes")
+    for kind in ("file", "pipe", "socket"):
+        for metric in ("io_read", "io_written"):
+            assert run.total(metric, "move_" + kind) == run.total(metric, leaf="[%s]" % kind) == run.said(
+                kind), "%s %s: %s" % (metric, kind, run.total(metric, "move_" + kind))
 
 
 # What memory.c asks for in one round, by where, from its text: bytes, calls, at the peak, at the end.

@@ -1,6 +1,6 @@
 /*
- * Memory that is asked for in known amounts: grows to a peak, of which a part is freed, and leaks in
- * one place. With an argument, the whole of it so many times.
+ * Memory that is asked for in known amounts: grows to a peak, of which a part is freed, and leaks
+ * in one place. With an argument, the whole of it so many times.
  */
 #include <malloc.h>
 #include <pthread.h>
