@@ -115,6 +115,7 @@ extern const struct standin end_of_standins[] __asm__("__stop_standins")
 
 void standins_prepare(void)
 {
+    // cppcheck-suppress comparePointers
     for (const struct standin *s = first_standin; s < end_of_standins; s++)
         if (!*s->real)
             *s->real = dlsym(RTLD_NEXT, s->name);
