@@ -12,10 +12,17 @@
 #include <random>
 #include <vector>
 
-class Phase {
-public:
-    explicit Phase(const char *name) { ct_phase(name); }
-    ~Phase() { ct_phase(nullptr); }
+class Phase
+{
+  public:
+    explicit Phase(const char *name)
+    {
+        ct_phase(name);
+    }
+    ~Phase()
+    {
+        ct_phase(nullptr);
+    }
     Phase(const Phase &) = delete;
     Phase &operator=(const Phase &) = delete;
 };

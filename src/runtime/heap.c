@@ -224,12 +224,12 @@ static void *count_slowly(struct thread *t, void *memory, uint64_t bytes, const 
 static inline void *count(void *memory, uint64_t bytes, const void *function)
 {
     struct thread *t = thread_self();
-    if (!memory || !charge_wanted(EVENTS_OF_MEMORY) || !t || t->of != guest || !t->record)
-        return memory;
-    if (bytes <= t->memory_left && guest->arena->events.memory_period_bytes > 1) {
+    if (t && bytes < t->memory_left) { /* never where the period is 1, or nothing is measured */
         t->memory_left -= bytes;
         return memory;
     }
+    if (!memory || !charge_wanted(EVENTS_OF_MEMORY) || !t || t->of != guest || !t->record)
+        return memory;
     return count_slowly(t, memory, bytes, function);
 }
 

@@ -21,7 +21,6 @@ void standins_prepare(void);
 
 /* The function; one that is called before the start is looked for there and then. */
 #define REAL(name)                                                                                 \
-    (real_##name ? real_##name                                                                     \
-                 : ((*(void **)&real_##name = dlsym(RTLD_NEXT, #name)), real_##name))
+    (real_##name ? real_##name : ((*(void **)&real_##name = dlsym(RTLD_NEXT, #name)), real_##name))
 
 #endif
