@@ -23,6 +23,12 @@ static const uint64_t ARENA_MOST = UINT64_C(256) << 20;
 static const uint64_t ARENA_STEP = UINT64_C(2) << 20;
 static const uint64_t ARENA_FIRST = UINT64_C(1) << 18; /* most processes are short */
 
+/* Events come as fast as the program makes calls: it must not be faster than its arena grows. */
+static uint64_t first_bytes(const struct server *s)
+{
+    return s->events.mask & ~(uint32_t)EVENT_CPU ? 2 * ARENA_STEP : ARENA_FIRST;
+}
+
 static bool random_name(char *text)
 {
     uint8_t bytes[CHANNEL_NAME_BYTES / 2];
@@ -110,6 +116,7 @@ static int reopen_arena(struct server *s, const char *path, struct ct_error *err
     a.path = must_strdup(path);
     s->period_ns = a.header->period_ns;
     s->flags = a.header->flags;
+    s->events = a.header->events;
     vec_push(&s->arenas, a);
     return CT_OK;
 }
@@ -354,13 +361,13 @@ void server_grow_arenas(struct server *s)
 static int make_arena(struct server *s, const struct channel_message *m, uint64_t pid)
 {
     /* In a namespace of its own the process does not know the numbers by which it is known here. */
-    struct server_arena a = {.pid = pid, .parent_pid = m->parent_pid, .allocated = ARENA_FIRST};
+    struct server_arena a = {.pid = pid, .parent_pid = m->parent_pid, .allocated = first_bytes(s)};
     struct process_state state;
     if (pid != m->pid && read_state(pid, &state))
         a.parent_pid = state.parent;
     a.path = must_format("%s/%zu.arena", s->folder.path, s->arenas.count);
     int fd = open(a.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int why = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)ARENA_FIRST);
+    int why = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)a.allocated);
     if (why == 0 && !map_arena(&a, fd))
         why = errno;
     if (why) {
@@ -375,7 +382,7 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
     uint64_t start_ns = clock_ns(CLOCK_MONOTONIC);
     *a.header = (struct arena_header){.version = ARENA_VERSION,
                                       .header_bytes = sizeof *a.header,
-                                      .allocated = ARENA_FIRST,
+                                      .allocated = a.allocated,
                                       .used = (sizeof *a.header + 63) & ~(uint64_t)63,
                                       .pid = (uint32_t)m->pid,
                                       .parent_pid = (uint32_t)m->parent_pid,
@@ -386,7 +393,9 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
                                       .flags = (uint32_t)s->flags,
                                       .tick_cost_ns = s->tick_cost_ns,
                                       .paused = s->paused,
-                                      .most_records = s->most_records};
+                                      .most_records = s->most_records,
+                                      .events = s->events};
+    arena_lay_out(a.header);
     program_of(pid, a.header->program);
     __atomic_store_n(&a.header->magic, ARENA_MAGIC, __ATOMIC_RELEASE); /* complete from here on */
     vec_push(&s->arenas, a);

@@ -38,6 +38,7 @@ struct server {
     const char *modules;   /* engine exact: a glob, or NULL */
     uint64_t most_records; /* of engine exact; 0: as many as fit */
     uint64_t flags;
+    struct arena_events events;
     bool paused;
     unsigned without_arena; /* processes that asked for one, and there was no room */
     int why_without;        /* errno's value */

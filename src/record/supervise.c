@@ -21,8 +21,11 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-/* The runtime is beside the command in a build, and in the library folder when installed. */
-static char *find_runtime(void)
+/*
+ * The runtime is beside the command in a build, and in the library folder when installed. The one
+ * for events has stand-ins for many more of libc's functions: it only comes where it is needed.
+ */
+static char *find_runtime(bool with_events)
 {
     char self[4096];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -31,12 +34,12 @@ static char *find_runtime(void)
     self[length] = '\0';
     char *slash = strrchr(self, '/');
     *slash = '\0';
-    static const char *const places[] = {"%s/libcalltrail-rt.so",
-                                         "%s/../lib/calltrail/libcalltrail-rt.so",
-                                         "%s/../lib/x86_64-linux-gnu/calltrail/libcalltrail-rt.so"};
+    static const char *const places[] = {"%s/%s", "%s/../lib/calltrail/%s",
+                                         "%s/../lib/x86_64-linux-gnu/calltrail/%s"};
+    const char *name = with_events ? "libcalltrail-events.so" : "libcalltrail-rt.so";
     for (unsigned i = 0; i < 3; i++) {
         char path[4200];
-        snprintf(path, sizeof path, places[i], self);
+        snprintf(path, sizeof path, places[i], self, name);
         if (access(path, R_OK) == 0)
             return must_strdup(path);
     }
@@ -260,14 +263,15 @@ static uint32_t measure_tick_cost(void)
 
 int record_run(const struct record_options *options, int *exit_status, struct ct_error *err)
 {
-    char *path = NULL, *runtime = find_runtime();
+    bool with_events = options->events.mask & ~(uint32_t)EVENT_CPU;
+    char *path = NULL, *runtime = find_runtime(with_events);
     if (!runtime)
-        return ct_fail(err, "libcalltrail-rt.so is not where calltrail is; install both");
+        return ct_fail(err, "libcalltrail-%s.so is not where calltrail is; install both",
+                       with_events ? "events" : "rt");
     uint64_t flags =
         (options->follow ? CHANNEL_FOLLOW : 0u) | (options->verify ? CHANNEL_VERIFY : 0u) |
         (options->trampoline && !options->exact ? CHANNEL_TRAMPOLINE : 0u) |
-        (options->exact ? CHANNEL_EXACT : 0u) | (options->fold_recursion ? CHANNEL_FOLD : 0u) |
-        (options->samples ? 0u : CHANNEL_NO_SAMPLES);
+        (options->exact ? CHANNEL_EXACT : 0u) | (options->fold_recursion ? CHANNEL_FOLD : 0u);
     struct server server;
     if (options->exact)
         fprintf(stderr, "calltrail: --engine exact is experimental: see its limits in "
@@ -284,6 +288,9 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
         server.tick_cost_ns = measure_tick_cost();
         server.modules = options->modules;
         server.most_records = options->max_nodes;
+        server.events = options->events;
+        if (!server.events.mask && !options->exact)
+            server.events.mask = EVENT_CPU;
         status = run_program(options, &server, path, runtime, exit_status, err);
         bool keep = status != CT_OK && server.arenas.count;
         if (keep)

@@ -35,8 +35,7 @@ enum channel_flags {
     CHANNEL_VERIFY = 2,
     CHANNEL_TRAMPOLINE = 4,
     CHANNEL_EXACT = 8,
-    CHANNEL_NO_SAMPLES = 16,
-    CHANNEL_FOLD = 32 /* engine exact: recursions share their records */
+    CHANNEL_FOLD = 16 /* engine exact: recursions share their records */
 };
 
 struct channel_message {

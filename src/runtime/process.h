@@ -14,6 +14,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct heap_block;
+
+/* Memory with a point in it; see heap.c. */
+struct heap_state {
+    uint32_t lock;
+    uint8_t *filter;
+    struct heap_block *blocks;
+    uint64_t room, count;
+};
+
 struct guest {
     struct arena_header *arena; /* NULL: not recording */
     uint64_t flags;             /* enum channel_flags */
@@ -21,6 +31,7 @@ struct guest {
     _Atomic(const struct walk_modules *) modules;
     _Atomic uint32_t thread_list_lock;
     struct thread *threads;
+    struct heap_state heap;
 };
 
 /* Writes the process's CPU time into the arena (start.c). */

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""What `record -e` measures, against what the programs in this folder know of themselves.
+
+    events.py FOLDER     the folder has the programs, built
+
+Prints `ok events: NAME` or `FAIL events: NAME: why`. The profile is read by the independent reader.
+"""
+import os
+import re
+import subprocess
+import sys
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(here), "oracle"))
+sys.dont_write_bytecode = True
+import ctp_reader  # noqa: E402
+
+folder = sys.argv[1]
+calltrail = os.environ["CALLTRAIL"]
+failed = False
+
+
+class Run:
+    """A program under `record`: what it printed, and its profile."""
+
+    def __init__(self, events, *command, options=(), same=True):
+        path = os.path.join(folder, "p.ctp")
+        options = list(options) + [word for event in events for word in ("-e", event)]
+        command = [os.path.join(folder, command[0]), *command[1:]]
+        done = subprocess.run([calltrail, "record", "--no-lines", "-o", path, *options, "--", *command],
+                              capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, "status %d: %s" % (done.returncode, done.stderr)
+        assert not done.stderr, "it said: " + done.stderr
+        self.says = dict(re.findall(r"^(\S+) (-?[0-9.]+)$", done.stdout, re.M))
+        self.profile = p = ctp_reader.Profile(path)
+        self.p = p
+        self.metrics = {p.string(m[0]): i for i, m in enumerate(p.table(ctp_reader.METRICS))}
+        check = subprocess.run([calltrail, "info", "--check", path], capture_output=True, text=True)
+        assert check.returncode == 0, check.stdout + check.stderr
+
+    def said(self, key):
+        return float(self.says[key])
+
+    def roots(self):
+        """(first, end, thread record, phase or None)"""
+        p = self.p
+        for first, count, thread, epoch in p.table(ctp_reader.ROOTS):
+            phase = None if epoch == ctp_reader.NONE else p.string(p.table(ctp_reader.EPOCHS)[epoch][0])
+            yield first, first + count, p.table(ctp_reader.THREADS)[thread], phase
+
+    def total(self, metric, within=None, phase=any, leaf=None):
+        """The sum of a metric, of contexts through a function, of a phase, that end in a function."""
+        values = self.p.values[self.metrics[metric]]
+        return sum(values[node] for first, end, _, name in self.roots() if phase is any or name == phase
+                   for node in range(first, end) if values[node]
+                   and (within is None or within in self.names(node))
+                   and (leaf is None or self.names(node)[-1] == leaf))
+
+    def names(self, node):
+        """From the thread to the innermost frame."""
+        names = []
+        while node != ctp_reader.NONE:
+            names.append(self.p.node_name(node))
+            node = self.p.table(ctp_reader.PARENTS)[node]
+        return names[::-1]
+
+
+def test(name):
+    def run(body):
+        global failed
+        try:
+            body()
+            print("ok events: " + name)
+        except (AssertionError, KeyError, subprocess.TimeoutExpired) as why:
+            failed = True
+            print("FAIL events: %s: %r" % (name, why))
+    return run
+
+
+def near(got, expected, share, what):
+    assert abs(got - expected) <= share * abs(expected), "%s: %s, not %s" % (what, got, expected)
+
+
+def refuses(events, pattern):
+    done = subprocess.run([calltrail, "record", "-e", events, "true"], capture_output=True, text=True)
+    assert done.returncode == 2 and not done.stdout, done
+    assert done.stderr.count("\n") == 1 and re.search(pattern, done.stderr), done.stderr
+
+
+@test("bad events: one line each")
+def bad_events():
+    refuses("nonsense", "there is no event 'nonsense'; there are: cpu, wall")
+    refuses("cpu,", "there is no event ''")
+    refuses("cpu/5", "'cpu' has no period")
+    refuses("heap/0", "bytes from 1 to 1024G, not '0'")
+    refuses("malloc/2000G", "bytes from 1 to 1024G, not '2000G'")
+    refuses("malloc/-1", "bytes from 1 to 1024G, not '-1'")
+    refuses("malloc/1M,heap/2M", "have one period: 1048576 and 2097152")
+
+
+@test("phases in C and C++, by who ran in them")
+def phases():
+    run = Run(["cpu"], "example_c")
+    assert run.total("cpu", "compare", phase="sorting") > 0 and run.total("cpu", "fill") == 0
+    assert run.total("cpu", "compare") == run.total("cpu", "compare", phase="sorting")
+    assert run.total("cpu", "compare", phase="adding up") == 0 < run.total("cpu", phase="adding up")
+    run = Run(["cpu"], "example_cpp")
+    assert run.total("cpu", phase="counting") > run.total("cpu", phase="making") > 0
+    assert run.total("cpu", phase=None) < run.total("cpu") / 10
+
+
+@test("phases of several threads take what their time is")
+def phases_of_threads():
+    run = Run(["cpu"], "phases_threads")
+    for phase in ("one", "two", "three"):
+        near(run.total("cpu", "burn", phase=phase) / 1e9, run.said(phase), 0.06, phase)
+    near(run.total("cpu") / 1e9, run.said("one") + run.said("two") + run.said("three"), 0.04, "all")
+    assert run.total("cpu", "paused") == 0
+
+
+@test("wall: what threads run and wait, by their own clocks; sums are the threads' lives")
+def wall():
+    run = Run(["wall", "lock"], "waits", options=["-F", "2000"])
+    for key, function, leaf in (("slept", "sleeper", "__nanosleep"), ("piped", "reader", "read"),
+                                ("locked", "locker", "pthread_mutex_lock"),
+                                ("conditioned", "locker", "pthread_cond_wait"),
+                                ("posted", "locker", "sem_wait")):
+        waited = sum(run.total("blocked", function, leaf=name) for name in
+                     (leaf, "__" + leaf, leaf + "@@GLIBC_2.3.2", "__new_" + leaf, "___" + leaf))
+        near(waited / 1e9, run.said(key), 0.02, key)
+    near(run.total("wall", "burn") / 1e9, run.said("burnt") + run.said("handler"), 0.06, "running")
+    near(run.total("wall", "interrupted") / 1e9, run.said("polled"), 0.02, "a handler in a call")
+    assert run.total("blocked", "interrupted") / 1e9 < run.said("polled") - 0.8 * run.said("handler")
+    near(run.total("blocked", leaf="pause") / 1e9, run.said("elapsed"), 0.02, "never returned")
+    locks = run.said("locked") + run.said("conditioned") + run.said("posted") + run.said("joined")
+    near(run.total("lock") / 1e9, locks, 0.02, "lock")
+    assert run.total("lock_waits", "locker") == 3, "waits of the locker"
+    values, lives = run.p.values[run.metrics["wall"]], 0
+    for first, end, thread, _ in run.roots():
+        known = sum(values[first:end])
+        lives += known
+        if thread[5]:
+            near(known, thread[5] - thread[4], 0.01, "life of a thread")
+        else:  # to the end of the process, which began a little before main and ends a little later
+            near(known / 1e9, run.said("elapsed") + 0.02, 0.05, "life of a thread that stays")
+    rest = run.total("wall", leaf="[not attributed]")
+    assert rest < 0.15 * lives, "not attributed: %s of %s" % (rest, lives)
+
+
+@test("io: what the program counts, by kind of file")
+def io():
+    run = Run(["io"], "bytes")
+    for kind in ("file", "pipe", "socket"):
+        for metric in ("io_read", "io_written"):
+            assert run.total(metric, "move_" + kind) == run.total(metric, leaf="[%s]" % kind) == run.said(
+                kind), "%s %s: %s" % (metric, kind, run.total(metric, "move_" + kind))
+
+
+# What memory.c asks for in one round, by where, from its text: bytes, calls, at the peak, at the end.
+SMALL = sum(16 + i % 7 for i in range(1000))
+ALIGNED = sum((640, 500, 300)[i % 3] for i in range(1300, 2000))
+MEMORY = {"small": (2 * SMALL, 2000, SMALL, 0), "large": (300 * 210000, 300, 300 * 210000, 0),
+          "aligned": (ALIGNED, 700, ALIGNED, 0), "leaker": (10000, 10, 0, 10000),
+          "grower": (sum(range(100, 100001, 100)), 1000, 0, 0)}
+
+
+@test("memory with period 1: exact, by context, at the peak and at the end")
+def memory_exact():
+    run = Run(["malloc/1", "heap/1"], "memory")
+    assert sum(m[0] for m in MEMORY.values()) == run.said("asked")
+    for function, truth in MEMORY.items():
+        got = tuple(run.total(metric, function) for metric in ("malloc", "malloc_calls", "heap_peak",
+                                                              "heap_exit"))
+        assert got == truth, "%s: %s, not %s" % (function, got, truth)
+    assert run.total("heap_exit_blocks", "leaker") == 10, "blocks that leak"
+    others = [name for name in MEMORY if name != "leaker" and run.total("heap_exit_blocks", name)]
+    assert not others, "these do not leak: %s" % others
+
+
+@test("memory with the usual period: unbiased over 50 rounds and 12 runs")
+def memory_sampled():
+    runs = [Run(["malloc", "heap/512K"], "memory", "50") for _ in range(12)]
+    for function in ("large", "grower", "main"):
+        truth = 50 * (sum(m[0] for m in MEMORY.values()) if function == "main" else MEMORY[function][0])
+        got = [run.total("malloc", function) for run in runs]
+        near(sum(got) / len(got), truth, 0.005, "bytes of " + function)
+    got = {run.total("malloc", "aligned") for run in runs}
+    assert len(got) > 1, "the points are not at random"
+    calls = [run.total("malloc_calls", "large") for run in runs]
+    near(sum(calls) / len(calls), 50 * 300, 0.01, "calls of large")
+    peaks = [run.total("heap_peak", "large") for run in runs]
+    near(sum(peaks) / len(peaks), MEMORY["large"][2], 0.03, "peak")
+
+
+sys.exit(failed)
