@@ -22,6 +22,9 @@ static const char usage[] =
     "                        heap[/BYTES]    memory in use at the peak, and never freed\n"
     "                        lock            waiting for locks, conditions and threads\n"
     "                        io              bytes read and written\n"
+    "                        perf:NAME[/N]   an event of the kernel, by perf's name: page-faults,\n"
+    "                                        context-switches, cycles, …; one sample for N of "
+    "them\n"
     "                      one sample of memory for BYTES on average (512K; 1: all is exact)\n"
     "      --delay S       begin to sample after so many seconds\n"
     "      --duration S    sample for so many seconds\n"
@@ -80,7 +83,7 @@ int cmd_record(int argc, char **argv)
             record.output = optarg;
             break;
         case 'e':
-            if (events_parse(optarg, &record.events, &err) != CT_OK)
+            if (events_parse(optarg, &record.events, &record.perf, &err) != CT_OK)
                 return usage_error("record", "%s", err.text);
             break;
         case 'd':
@@ -134,6 +137,8 @@ int cmd_record(int argc, char **argv)
     if (record.exact && (record.delay_s > 0 || record.duration_s > 0))
         return usage_error("record", "--engine exact counts from the start to the end: it goes "
                                      "with neither --delay nor --duration");
+    if (record.exact && record.perf.count)
+        return usage_error("record", "perf events do not go with --engine exact");
     record.command = argv + optind;
     int exit_status = 0;
     if (record_run(&record, &exit_status, &err) != CT_OK)

@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "elf/elf_file.h"
 #include "profile/profile.h"
+#include "record/grow.h"
 #include "record/jit.h"
 #include "record/metrics.h"
 #include "runtime/channel_format.h"
@@ -49,21 +50,6 @@ struct key_table {
     size_t room, count;
 };
 
-/* A thread's tree in the making: its samples and its calls in one. */
-struct grown_node {
-    uint64_t key;
-    uint32_t parent;
-    const struct arena_node *measured; /* NULL: calls only */
-    uint64_t calls;
-};
-
-struct grown_tree {
-    VEC(struct grown_node) items;
-    uint64_t calls, records; /* of engine exact */
-    uint32_t *slots;         /* index plus one, by parent and key */
-    size_t room;
-};
-
 struct collector {
     const struct recording *recording;
     struct profile_writer *writer;
@@ -74,14 +60,14 @@ struct collector {
     VEC(struct grown_tree) trees;  /* of each thread */
     size_t next_count, last_count; /* of those, the ones that are left of the process at hand */
     struct metric_set metrics;
-    VEC(uint32_t) epochs;   /* names of the phases, as strings of the profile */
-    bool has_returns;       /* the trampoline was in use */
-    bool has_calls;         /* engine exact was */
-    bool is_whole;          /* each thread was measured from its start to its end */
-    uint64_t end_ns;        /* of the process at hand, by the arena's clock */
-    struct jit_map jit;     /* of the process at hand */
-    const struct map *vdso; /* or NULL */
-    bool vdso_tried;
+    VEC(uint32_t) epochs;                 /* names of the phases, as strings of the profile */
+    bool has_returns;                     /* the trampoline was in use */
+    bool has_calls;                       /* engine exact was */
+    bool is_whole;                        /* each thread was measured from its start to its end */
+    uint64_t end_ns;                      /* of the process at hand, by the arena's clock */
+    uint64_t perf_rest[PERF_MOST_EVENTS]; /* what the kernel counted, and no context has */
+    bool has_written_rest;
+    struct jit_map jit; /* of the process at hand */
 };
 
 /* A view of one arena, bounded by what is allocated of it. */
@@ -102,24 +88,6 @@ static const struct map *map_file(struct collector *c, const char *path)
     return opened ? &opened->map : NULL;
 }
 
-/* The vdso of the kernel that runs is the recorded one, if it is of the same size; it has no file,
- * so its image is copied into one. */
-static const struct map *map_vdso(struct collector *c, uint64_t size)
-{
-    const char *image = (const char *)getauxval(AT_SYSINFO_EHDR);
-    int fd = image && !c->vdso_tried ? memfd_create("vdso", MFD_CLOEXEC) : -1;
-    if (fd >= 0) {
-        char path[32];
-        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-        if (write(fd, image, size) == (ssize_t)size)
-            c->vdso = map_file(c, path);
-        close(fd);
-    }
-    c->vdso_tried = true;
-    uint64_t pages = c->vdso ? (c->vdso->header->span + PAGE_BYTES - 1) / PAGE_BYTES : 0;
-    return pages * PAGE_BYTES == size ? c->vdso : NULL;
-}
-
 static void open_modules(struct collector *c, const struct arena_view *v, const char *program)
 {
     const struct arena_header *h = (const struct arena_header *)v->bytes;
@@ -134,7 +102,9 @@ static void open_modules(struct collector *c, const struct arena_view *v, const 
         struct module m = {.id = r->id};
         if (strcmp(path, "/proc/self/exe") == 0)
             snprintf(path, sizeof path, "%s", program);
-        m.map = r->kind == MODULE_VDSO ? map_vdso(c, r->end - r->start) : map_file(c, path);
+        m.map = r->kind == MODULE_VDSO
+                    ? open_maps_vdso(&c->recording->server->maps, r->end - r->start)
+                    : map_file(c, path);
         struct ctp_module out = {.path = profile_add_string(c->writer, path),
                                  .kind = r->kind == MODULE_VDSO ? CTP_MODULE_VDSO : CTP_MODULE_FILE,
                                  .base = m.map ? m.map->header->base : 0,
@@ -321,42 +291,6 @@ static void list_nodes(const struct collector *c, const struct arena_view *v,
     vec_free(&chunks);
 }
 
-static uint32_t *grown_slot(const struct grown_tree *g, uint32_t parent, uint64_t key)
-{
-    struct {
-        uint64_t key, parent;
-    } both = {key, parent};
-    size_t i = hash_bytes(&both, sizeof both) >> 20 & (g->room - 1);
-    while (g->slots[i] && (g->items.items[g->slots[i] - 1].parent != parent ||
-                           g->items.items[g->slots[i] - 1].key != key))
-        i = (i + 1) & (g->room - 1);
-    return &g->slots[i];
-}
-
-static uint32_t grown_child(struct grown_tree *g, uint32_t parent, uint64_t key)
-{
-    if (g->items.count * 2 >= g->room) {
-        size_t room = g->room ? g->room * 2 : 256;
-        free(g->slots);
-        g->slots = must_calloc(room, sizeof *g->slots);
-        g->room = room;
-        for (size_t i = 0; i < g->items.count; i++)
-            *grown_slot(g, g->items.items[i].parent, g->items.items[i].key) = (uint32_t)i + 1;
-    }
-    uint32_t *slot = grown_slot(g, parent, key);
-    if (!*slot) {
-        vec_push(&g->items, (struct grown_node){.key = key, .parent = parent});
-        *slot = (uint32_t)g->items.count;
-    }
-    return *slot - 1;
-}
-
-static void free_grown(struct grown_tree *g)
-{
-    vec_free(&g->items);
-    free(g->slots);
-}
-
 static uint32_t index_of(const struct arena_view *v, const struct node_list *list, uint32_t place,
                          size_t before)
 {
@@ -427,14 +361,19 @@ static struct thread_times times_of(const struct collector *c, const struct aren
 /* Threads have a node for what is not attributed, where an event can tell that there is some. */
 static bool has_rest(const struct collector *c)
 {
-    return c->metrics.layout.events.mask & EVENT_WALL;
+    return (c->metrics.layout.events.mask & EVENT_WALL) || c->recording->perf;
 }
 
 static void write_rest(struct collector *c, uint32_t root, const struct thread_times *times)
 {
     uint32_t frame = frame_for(c, KEY_MAKE(0, KEY_LABEL, LABEL_NOT_ATTRIBUTED));
     profile_write_nodes(c->writer, &root, &frame, 1);
-    metrics_write(&c->metrics, c->writer, NULL, 0, &times->rest);
+    struct node_extra rest = times->rest;
+    if (c->recording->perf &&
+        !c->has_written_rest) /* nobody knows whose: the first thread has it */
+        rest.perf = c->perf_rest;
+    c->has_written_rest = true;
+    metrics_write(&c->metrics, c->writer, NULL, 0, &rest);
 }
 
 /* A thread of which nothing else is known has a root for it, too. */
@@ -476,8 +415,8 @@ static void write_tree(struct collector *c, const struct arena_view *v, const st
         uint32_t frame = i == first ? CTP_NONE : frame_for(c, n->key);
         bool waits = times->waits_in && n->measured &&
                      (const char *)n->measured == v->bytes + (uint64_t)times->waits_in * 8;
-        struct node_extra extra = {.calls = n->calls,
-                                   .blocked_ns = waits ? times->waits.blocked_ns : 0};
+        struct node_extra extra = {
+            .calls = n->calls, .perf = n->perf, .blocked_ns = waits ? times->waits.blocked_ns : 0};
         number[i] = (*next_node)++;
         profile_write_nodes(c->writer, &parent, &frame, 1);
         metrics_write(&c->metrics, c->writer, n->measured, h->heap_peak, &extra);
@@ -620,11 +559,16 @@ static void grow_tree(struct grown_tree *g, const struct collector *c, const str
                       const struct arena_thread *t)
 {
     *g = (struct grown_tree){0};
-    if (!t->first_chunk && !t->first_record_chunk)
+    const struct arena_header *h = (const struct arena_header *)v->bytes;
+    const struct perf_samples *perf = c->recording->perf;
+    bool has_perf = perf && perf_samples_has(perf, h, t);
+    if (!t->first_chunk && !t->first_record_chunk && !has_perf)
         return;
     grown_child(g, CTP_NONE, KEY_MAKE(0, KEY_ROOT, 0));
     grow_samples(g, c, v, t);
     grow_calls(g, v, t);
+    if (has_perf)
+        perf_samples_grow(perf, h, t, g);
 }
 
 /* Visits the threads of an arena, oldest first. */
@@ -788,13 +732,15 @@ static void add_facts(struct collector *c, enum ctp_scope scope, uint32_t index,
 {
     struct profile_writer *w = c->writer;
     double ticks = c->recording->ticks_per_ns;
-    profile_fact_u64(w, scope, index, "samples", t->samples);
-    profile_fact_f64(w, scope, index, "rate_asked_hz", (double)c->recording->options->rate_hz);
-    /* Of stacks that were looked at: a sample that stands for several does not make it faster. */
-    profile_fact_f64(w, scope, index, "rate_got_hz",
-                     t->utime_s > 0 ? (double)(t->samples - t->merged) / t->utime_s : 0);
-    profile_fact_u64(w, scope, index, "lost", t->lost);
-    profile_fact_u64(w, scope, index, "merged", t->merged);
+    if (c->metrics.layout.events.mask & EVENTS_BY_SAMPLES) {
+        profile_fact_u64(w, scope, index, "samples", t->samples);
+        profile_fact_f64(w, scope, index, "rate_asked_hz", (double)c->recording->options->rate_hz);
+        /* Of stacks that were looked at: a sample that stands for several makes it no faster. */
+        profile_fact_f64(w, scope, index, "rate_got_hz",
+                         t->utime_s > 0 ? (double)(t->samples - t->merged) / t->utime_s : 0);
+        profile_fact_u64(w, scope, index, "lost", t->lost);
+        profile_fact_u64(w, scope, index, "merged", t->merged);
+    }
     profile_fact_u64(w, scope, index, "arena_bytes", t->arena_bytes);
     profile_fact_u64(w, scope, index, "threads_not_sampled", t->threads_not_sampled);
     profile_fact_u64(w, scope, index, "walks_complete", t->complete);
@@ -861,6 +807,33 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     jit_free(&c->jit);
 }
 
+/* How each perf event could be had, and what became of it. */
+static void add_perf(struct collector *c, const struct perf_samples *perf)
+{
+    const struct perf_wanted *wanted = perf->rings.wanted;
+    metrics_add_perf(&c->metrics, c->writer, wanted);
+    for (uint32_t i = 0; i < wanted->count; i++) {
+        struct perf_count count = perf_rings_count(&perf->rings, i);
+        uint32_t metric = c->metrics.perf[i];
+        uint64_t known = perf->counted[i] + perf->paused[i];
+        c->perf_rest[i] = count.count > known ? count.count - known : 0;
+        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "samples", perf->samples[i]);
+        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "lost", perf->rings.got[i].lost);
+        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "walks_complete", perf->complete[i]);
+        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "walks_total", perf->samples[i]);
+        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "kernel_count", count.count);
+        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "paused_count", perf->paused[i]);
+        profile_fact_f64(c->writer, CTP_SCOPE_METRIC, metric, "counted_share",
+                         count.enabled_ns ? (double)count.running_ns / (double)count.enabled_ns
+                                          : 0);
+        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "precise_ip",
+                         perf->rings.got[i].precise);
+        profile_fact_string(c->writer, CTP_SCOPE_METRIC, metric, "counted_in",
+                            perf->rings.got[i].user_only ? "user mode: the rest is not permitted"
+                                                         : "user mode and the kernel");
+    }
+}
+
 int collect_profile(const struct recording *recording, struct ct_error *err)
 {
     struct collector c = {.recording = recording};
@@ -870,6 +843,8 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     c.is_whole = recording->options->delay_s == 0 && recording->options->duration_s == 0;
     c.has_calls = s->flags & CHANNEL_EXACT;
     metrics_add(&c.metrics, c.writer, &s->events, s->period_ns, c.has_returns, c.has_calls);
+    if (recording->perf)
+        add_perf(&c, recording->perf);
     uint32_t nodes = 0;
     VEC(size_t) last_counts = {0};
     for (size_t i = 0; i < s->arenas.count; i++) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 static const uint64_t MEMORY_PERIOD_BYTES = 512 << 10, MEMORY_PERIOD_MOST = UINT64_C(1) << 40;
+static const uint64_t PERF_PERIOD_MOST = UINT64_C(1) << 40;
 
 /* A number with K, M or G behind it. */
 static bool read_amount(const char *text, uint64_t most, uint64_t *out)
@@ -40,7 +41,25 @@ static int set_memory_period(const char *name, const char *text, struct arena_ev
     return CT_OK;
 }
 
-static int add_event(char *text, struct arena_events *events, struct ct_error *err)
+/* NAME[/PERIOD]; GROUP:NAME for a tracepoint. */
+static int add_perf(char *name, const char *period, struct perf_wanted *perf, struct ct_error *err)
+{
+    struct perf_event_wanted e;
+    CT_TRY(perf_name_find(name, &e, err));
+    if (period && !read_amount(period, PERF_PERIOD_MOST, &e.period))
+        return ct_fail(err, "the period of 'perf:%s' is a number from 1 to 1024G, not '%s'", name,
+                       period);
+    for (uint32_t i = 0; i < perf->count; i++)
+        if (strcmp(perf->items[i].name, e.name) == 0)
+            return ct_fail(err, "'perf:%s' is there twice", name);
+    if (perf->count == PERF_MOST_EVENTS)
+        return ct_fail(err, "there are at most %d perf events in one recording", PERF_MOST_EVENTS);
+    perf->items[perf->count++] = e;
+    return CT_OK;
+}
+
+static int add_event(char *text, struct arena_events *events, struct perf_wanted *perf,
+                     struct ct_error *err)
 {
     static const struct {
         const char *name;
@@ -50,6 +69,8 @@ static int add_event(char *text, struct arena_events *events, struct ct_error *e
     char *period = strchr(text, '/');
     if (period)
         *period++ = '\0';
+    if (strncmp(text, "perf:", 5) == 0)
+        return add_perf(text + 5, period, perf, err);
     for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(text, names[i].name) != 0)
             continue;
@@ -60,16 +81,19 @@ static int add_event(char *text, struct arena_events *events, struct ct_error *e
         events->mask |= names[i].event;
         return CT_OK;
     }
-    return ct_fail(err, "there is no event '%s'; there are: cpu, wall, malloc, heap, lock, io",
+    return ct_fail(err,
+                   "there is no event '%s'; there are: cpu, wall, malloc, heap, lock, io, "
+                   "perf:NAME",
                    text);
 }
 
-int events_parse(const char *list, struct arena_events *events, struct ct_error *err)
+int events_parse(const char *list, struct arena_events *events, struct perf_wanted *perf,
+                 struct ct_error *err)
 {
     char *copy = must_strdup(list), *rest = copy, *one;
     int status = CT_OK;
     while (status == CT_OK && (one = strsep(&rest, ",")))
-        status = add_event(one, events, err);
+        status = add_event(one, events, perf, err);
     free(copy);
     return status;
 }

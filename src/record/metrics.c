@@ -14,7 +14,8 @@ enum source {
     SOURCE_LOCK,
     SOURCE_LOCK_TIMES,
     SOURCE_READ,
-    SOURCE_WRITTEN
+    SOURCE_WRITTEN,
+    SOURCE_FIRST_PERF /* the first of them */
 };
 
 struct kind {
@@ -94,6 +95,20 @@ void metrics_add(struct metric_set *set, struct profile_writer *w,
     }
 }
 
+/* What the kernel calls them; without a period, samples stand for as many as they say. */
+void metrics_add_perf(struct metric_set *set, struct profile_writer *w,
+                      const struct perf_wanted *wanted)
+{
+    for (uint32_t i = 0; i < wanted->count; i++) {
+        const struct perf_event_wanted *e = &wanted->items[i];
+        struct kind k = {.name = e->name,
+                         .unit = e->is_time ? "ns" : "events",
+                         .description = "as the kernel counts them, by the context in user mode",
+                         .kind = e->period == 1 ? CTP_METRIC_EXACT : CTP_METRIC_SAMPLED};
+        set->perf[i] = add(set, w, SOURCE_FIRST_PERF + i, &k, e->period);
+    }
+}
+
 static uint64_t value(const struct metric_set *set, const struct arena_node *n, uint32_t which)
 {
     const uint64_t *at = n ? node_value(&set->layout, n, which) : NULL;
@@ -146,8 +161,10 @@ static uint64_t source_value(const struct metric_set *set, uint32_t source,
         return value(set, n, VALUE_LOCK_TIMES);
     case SOURCE_READ:
         return value(set, n, VALUE_READ_BYTES);
-    default:
+    case SOURCE_WRITTEN:
         return value(set, n, VALUE_WRITTEN_BYTES);
+    default:
+        return e->perf ? e->perf[source - SOURCE_FIRST_PERF] : 0;
     }
 }
 

@@ -6,6 +6,7 @@
 #define RECORD_RECORD_H
 
 #include "base/error.h"
+#include "record/perf_names.h"
 #include "runtime/arena_format.h"
 
 #include <stdbool.h>
@@ -15,6 +16,7 @@ struct record_options {
     const char *output;
     uint64_t rate_hz;
     struct arena_events events; /* nothing: user CPU time */
+    struct perf_wanted perf;
     bool follow;
     bool verify;
     bool no_lines; /* function names only: debug information is not read */

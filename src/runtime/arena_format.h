@@ -75,6 +75,14 @@ struct arena_events {
     uint64_t memory_period_bytes; /* of memory between two samples of it */
 };
 
+/* What the program said of itself at some time: for samples that are looked at later. */
+struct arena_change {
+    _Atomic uint64_t at_ns; /* CLOCK_MONOTONIC */
+    uint32_t phase, paused;
+};
+
+enum { ARENA_CHANGES = 256 };
+
 struct arena_header {
     uint64_t magic;
     uint32_t version;
@@ -114,6 +122,9 @@ struct arena_header {
     _Atomic uint32_t without_context; /* events whose context could not be had: the root's */
     uint64_t heap_live, heap_most;    /* bytes, of the process: now, and at the peak */
     uint64_t heap_peak;               /* number of the peak */
+    _Atomic uint32_t change_count;    /* the last so many of them are below, in turn */
+    uint32_t unused_too;
+    struct arena_change changes[ARENA_CHANGES];
 };
 
 /* A phase that the program has named. */

@@ -44,6 +44,17 @@ static uint32_t phase_number(const char *name, size_t length)
     }
 }
 
+static void note_change(void)
+{
+    struct arena_header *a = guest->arena;
+    uint32_t number = __atomic_fetch_add((uint32_t *)&a->change_count, 1, __ATOMIC_SEQ_CST);
+    struct arena_change *c = &a->changes[number % ARENA_CHANGES];
+    c->at_ns = UINT64_MAX; /* nobody looks at it meanwhile */
+    c->phase = a->phase;
+    c->paused = a->program_paused;
+    c->at_ns = clock_ns(CLOCK_MONOTONIC);
+}
+
 void calltrail_phase(const char *name);
 void calltrail_pause(void);
 void calltrail_resume(void);
@@ -55,6 +66,7 @@ EXPORTED void calltrail_phase(const char *name)
         return;
     size_t length = name ? strnlen(name, LONGEST) : 0;
     guest->arena->phase = length ? phase_number(name, length) : 0;
+    note_change();
 }
 
 EXPORTED void calltrail_pause(void)
@@ -63,10 +75,13 @@ EXPORTED void calltrail_pause(void)
         return;
     guest->arena->was_paused = 1;
     guest->arena->program_paused = 1;
+    note_change();
 }
 
 EXPORTED void calltrail_resume(void)
 {
-    if (guest->arena)
-        guest->arena->program_paused = 0;
+    if (!guest->arena)
+        return;
+    guest->arena->program_paused = 0;
+    note_change();
 }

@@ -41,6 +41,9 @@ class Run:
     def said(self, key):
         return float(self.says[key])
 
+    def facts(self, metric):
+        return self.p.facts(2, self.metrics[metric], ())
+
     def roots(self):
         """(first, end, thread record, phase or None)"""
         p = self.p
@@ -95,7 +98,64 @@ def bad_events():
     refuses("heap/0", "bytes from 1 to 1024G, not '0'")
     refuses("malloc/2000G", "bytes from 1 to 1024G, not '2000G'")
     refuses("malloc/-1", "bytes from 1 to 1024G, not '-1'")
+    refuses("perf:nonsense", "there is no event 'perf:nonsense'; there are perf:page-faults")
+    refuses("perf:", "there is no event 'perf:'")
+    refuses("perf:page-faults/0", "a number from 1 to 1024G, not '0'")
+    refuses("perf:page-faults/1T", "a number from 1 to 1024G, not '1T'")
+    refuses("perf:page-faults,perf:page-faults/2", "'perf:page-faults' is there twice")
+    refuses("perf:no:such", "no tracepoints here|not readable|no such tracepoint")
+    refuses("perf:a/b:c", "there is no event 'perf:a'")
     refuses("malloc/1M,heap/2M", "have one period: 1048576 and 2097152")
+
+
+@test("perf: page faults and context switches as getrusage counts them, in the kernel too")
+def perf():
+    run = Run(["perf:page-faults/1", "perf:context-switches/1", "wall"], "kernel")
+    for key, function in (("touched", "touch"), ("in_kernel", "touch_in_kernel")):
+        assert run.total("page-faults", function) == run.said(key), "%s: %s, not %s" % (
+            key, run.total("page-faults", function), run.said(key))
+    switches = run.total("context-switches", "sleep_often")
+    assert run.said("waited") <= switches <= run.said("waited") + run.said("preempted"), switches
+    for metric in ("page-faults", "context-switches"):
+        facts = run.facts(metric)
+        assert facts["kernel_count"] == run.total(metric), "%s: %s" % (metric, facts)
+        assert facts["lost"] == 0 and facts["samples"] == facts["walks_complete"], facts
+        assert facts["precise_ip"] == 0 and facts["counted_share"] > 0.99, facts
+
+
+@test("perf: samples without a period come to what the kernel counted; phases and pauses")
+def perf_by_rate():
+    run = Run(["perf:task-clock", "perf:minor-faults"], "phases_threads")
+    for metric in ("task-clock", "minor-faults"):
+        facts = run.facts(metric)
+        assert run.total(metric) == facts["kernel_count"] - facts["paused_count"], metric
+    for phase in ("one", "two", "three"):
+        near(run.total("task-clock", "burn", phase=phase) / 1e9, run.said(phase), 0.06, phase)
+    assert run.total("task-clock", "paused") == 0 < run.facts("task-clock")["paused_count"]
+
+
+def as_nobody(*words):
+    """A command without privileges, in a folder that it may write to."""
+    os.chmod(folder, 0o777)
+    env = {**os.environ, "XDG_CACHE_HOME": os.path.join(folder, "nobody")}
+    return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *words],
+                          capture_output=True, text=True, env=env, cwd=folder)
+
+
+@test("perf: what is not permitted, or not there: one line that says what would help")
+def perf_refused():
+    program = os.path.join(folder, "kernel")
+    with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as file:
+        level = int(file.read())
+    if os.geteuid() == 0 and level > 1:
+        done = as_nobody(calltrail, "record", "-o", "x.ctp", "-e", "perf:context-switches", program)
+        assert done.returncode == 1 and done.stderr == (
+            "calltrail: perf:context-switches is not permitted: it needs CAP_PERFMON, or "
+            "kernel.perf_event_paranoid of at most 1 (it is %d)\n" % level), done
+        assert not done.stdout, "it ran"
+    done = subprocess.run([calltrail, "record", "-o", os.path.join(folder, "x.ctp"), "-e", "perf:cycles",
+                           program], capture_output=True, text=True)
+    assert done.returncode == 0 or "this machine does not count it" in done.stderr, done
 
 
 @test("phases in C and C++, by who ran in them")
