@@ -22,20 +22,27 @@ static int write_plan(const struct sites *sites, const struct map *map, FILE *ou
         h.tiers[s->kind][s->tier]++;
         h.reasons[s->reason]++;
     }
-    size_t site_bytes = sites->items.count * sizeof(struct plan_site);
+    const struct {
+        const void *bytes;
+        size_t count;
+    } parts[] = {{sites->items.items, sites->items.count * sizeof(struct plan_site)},
+                 {sites->by_rank.items, sites->by_rank.count * sizeof(uint32_t)},
+                 {sites->code.items, sites->code.count}};
+    enum { PARTS = sizeof parts / sizeof parts[0] };
     XXH3_state_t *hash = XXH3_createState();
     XXH3_64bits_reset(hash);
-    if (site_bytes)
-        XXH3_64bits_update(hash, sites->items.items, site_bytes);
-    if (sites->code.count)
-        XXH3_64bits_update(hash, sites->code.items, sites->code.count);
+    h.file_bytes = sizeof h;
+    for (unsigned i = 0; i < PARTS; i++) {
+        h.file_bytes += parts[i].count;
+        if (parts[i].count)
+            XXH3_64bits_update(hash, parts[i].bytes, parts[i].count);
+    }
     h.hash = XXH3_64bits_digest(hash);
     XXH3_freeState(hash);
-    h.file_bytes = sizeof h + site_bytes + sites->code.count;
-    bool good = fwrite(&h, sizeof h, 1, out) == 1 &&
-                (!site_bytes || fwrite(sites->items.items, site_bytes, 1, out) == 1) &&
-                (!sites->code.count || fwrite(sites->code.items, sites->code.count, 1, out) == 1) &&
-                fflush(out) == 0;
+    bool good = fwrite(&h, sizeof h, 1, out) == 1;
+    for (unsigned i = 0; i < PARTS; i++)
+        good = good && (!parts[i].count || fwrite(parts[i].bytes, parts[i].count, 1, out) == 1);
+    good = good && fflush(out) == 0;
     return good ? CT_OK : ct_fail_errno(err, errno, "an edit plan cannot be written");
 }
 
@@ -45,12 +52,12 @@ static int take_bytes(struct plan *p, const void *bytes, size_t size, struct ct_
     const struct plan_header *h = bytes;
     if (size < sizeof *h || h->magic != PLAN_MAGIC || h->version != PLAN_VERSION ||
         h->header_bytes != sizeof *h || h->file_bytes != size ||
-        size - sizeof *h != h->site_count * sizeof(struct plan_site) + h->code_bytes ||
+        size - sizeof *h != PLAN_SITE_BYTES * h->site_count + h->code_bytes ||
         h->hash != XXH3_64bits(h + 1, size - sizeof *h))
         return ct_fail(err, "damaged, or of another version");
     p->header = h;
     p->sites = (const void *)(h + 1);
-    p->code = (const uint8_t *)(p->sites + h->site_count);
+    p->code = (const uint8_t *)p->sites + PLAN_SITE_BYTES * h->site_count;
     return CT_OK;
 }
 

@@ -2,6 +2,9 @@
  * The edit plan of one module: every place where control goes from one function to another, and how
  * it can be changed. Made from the file, offline, and cached; the runtime maps it and applies it.
  * Positions are offsets from the module's base, as in the map.
+ *
+ * Behind the header: the sites, by offset; the index of each site by rank (uint32_t), with which
+ * the sites of a function, cold parts included, are found together; the bytes of moved code.
  */
 #ifndef EDIT_PLAN_FORMAT_H
 #define EDIT_PLAN_FORMAT_H
@@ -10,7 +13,7 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC   UINT64_C(0x0a6e616c706c6c63) /* "cllplan\n" */
-#define PLAN_VERSION 7
+#define PLAN_VERSION 8
 
 enum site_kind {
     SITE_CALL,          /* call rel32 */
@@ -68,7 +71,11 @@ struct plan_site {
     uint8_t flags;         /* enum site_flags */
     uint8_t unused;
     int16_t hop; /* TIER_HOP: where the padding is, from the site */
+    uint32_t rank; /* its position when sites are sorted by function, then by offset */
 };
+
+/* What each site takes up in the file, its index by rank included. */
+#define PLAN_SITE_BYTES (sizeof(struct plan_site) + sizeof(uint32_t))
 
 struct plan_header {
     uint64_t magic;
@@ -86,7 +93,7 @@ struct plan_header {
     uint32_t unused;
 };
 
-static_assert(sizeof(struct plan_site) == 40, "layout");
+static_assert(sizeof(struct plan_site) == 44, "layout");
 static_assert(sizeof(struct plan_header) % 8 == 0, "layout");
 
 #endif

@@ -516,6 +516,26 @@ static void find_sites(struct finder *f, const struct instruction *i)
     }
 }
 
+static int compare_ranks(const void *a, const void *b, void *items)
+{
+    const struct plan_site *x = (const struct plan_site *)items + *(const uint32_t *)a;
+    const struct plan_site *y = (const struct plan_site *)items + *(const uint32_t *)b;
+    if (x->function != y->function)
+        return x->function < y->function ? -1 : 1;
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static void rank_sites(struct sites *s)
+{
+    for (uint32_t i = 0; i < s->items.count; i++)
+        vec_push(&s->by_rank, i);
+    if (s->items.count)
+        qsort_r(s->by_rank.items, s->by_rank.count, sizeof(uint32_t), compare_ranks,
+                s->items.items);
+    for (uint32_t rank = 0; rank < s->by_rank.count; rank++)
+        s->items.items[s->by_rank.items[rank]].rank = rank;
+}
+
 void sites_find(const struct elf_file *file, const struct map *map, struct sites *out)
 {
     struct finder f = {.file = file, .map = map, .out = out};
@@ -542,6 +562,7 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
             out->code.count = code;
         }
     }
+    rank_sites(out);
     targets_free(&f.targets);
     vec_free(&f.pads);
 }
@@ -549,5 +570,6 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
 void sites_free(struct sites *sites)
 {
     vec_free(&sites->items);
+    vec_free(&sites->by_rank);
     vec_free(&sites->code);
 }

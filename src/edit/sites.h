@@ -11,6 +11,7 @@
 
 struct sites {
     VEC(struct plan_site) items; /* sorted by offset */
+    VEC(uint32_t) by_rank;       /* indices, sorted by function and then by offset */
     VEC(uint8_t) code;           /* what runs in place of displaced sites */
     uint32_t function_count, functions_undecoded;
 };

@@ -519,37 +519,45 @@ static void grow_samples(struct grown_tree *g, const struct collector *c,
 }
 
 /*
- * The calls of a thread. A record's own node is its function's entry; what it calls hangs below
- * the node of the place from where it calls, as the frames of a walked stack do.
+ * A record's own node is its function's entry; what it calls hangs below the node of the place from
+ * where it calls, as the frames of a walked stack do. `places` leads from a record's place to the
+ * node that its callees hang below.
  */
+static void add_calls(struct grown_tree *g, struct key_table *places, const struct arena_record *r,
+                      uint32_t place)
+{
+    struct key_slot *parent = slot_for(places, r->parent);
+    uint32_t above = parent->index_plus_one ? parent->index_plus_one - 1 : 0;
+    uint32_t caller = r->site ? grown_child(g, above, r->site) : above;
+    slot_for(places, place)->index_plus_one = caller + 1;
+    g->calls += r->count;
+    g->records++;
+    if (r->callee) {
+        uint32_t node = grown_child(g, caller, r->callee);
+        g->items.items[node].calls += r->count;
+    }
+}
+
+/* The calls of a thread: records whose parents come before them. */
 static void grow_calls(struct grown_tree *g, const struct arena_view *v,
                        const struct arena_thread *t)
 {
-    struct key_table places = {
-        0}; /* from a record's place to the node that its callees hang below */
+    struct key_table places = {0};
     VEC(const struct arena_record_chunk *) chunks = {0};
     uint64_t most = v->size / sizeof(struct arena_record_chunk);
+    uint64_t left = v->size / sizeof(struct arena_record);
     const struct arena_record_chunk *k;
     for (uint32_t place = t->first_record_chunk; most-- && (k = at(v, place, sizeof *k));
          place = k->next)
         vec_push(&chunks, k);
     for (size_t i = chunks.count; i-- > 0;) {
-        uint32_t count = chunks.items[i]->count;
-        for (uint32_t n = 0; n < count && n < ARENA_CHUNK_RECORDS; n++) {
-            const struct arena_record *r = &chunks.items[i]->records[n];
-            uint32_t place = (uint32_t)(((const char *)r - v->bytes) / 8);
-            struct key_slot *parent = slot_for(&places, r->parent);
-            uint32_t above = parent->index_plus_one ? parent->index_plus_one - 1 : 0;
-            uint32_t caller = r->site ? grown_child(g, above, r->site) : above;
-            struct key_slot *slot = slot_for(&places, place);
-            slot->index_plus_one = caller + 1;
-            g->calls += r->count;
-            g->records++;
-            if (r->callee) {
-                uint32_t node = grown_child(g, caller, r->callee);
-                g->items.items[node].calls += r->count;
-            }
-        }
+        uint64_t start = (uint64_t)((const char *)chunks.items[i] - v->bytes) + chunks.items[i]->start;
+        uint64_t end = start + chunks.items[i]->used;
+        const struct arena_record *r;
+        for (uint64_t next = start;
+             next < end && left-- && (r = at(v, (uint32_t)(next / 8), sizeof *r));
+             next += arena_record_bytes(r->site_count))
+            add_calls(g, &places, r, (uint32_t)(next / 8));
     }
     vec_free(&chunks);
     free_table(&places);

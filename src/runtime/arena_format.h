@@ -251,14 +251,36 @@ struct arena_node {
     uint32_t returns; /* of frames in this context that were marked */
 };
 
-/* Engine `exact`: a calling context, and how often it was entered. */
+/*
+ * Engine `exact`: a calling context, and how often it was entered. Each site of its function has a
+ * place for the context that it leads to; an indirect site for a list of them, by `next`. The stubs
+ * look at the second half and at these places only.
+ */
 struct arena_record {
-    uint64_t count;
     uint64_t site;   /* key of the return address of the call, or of the tail jump */
     uint64_t callee; /* key of the function that was entered */
     uint32_t parent; /* place; 0: the thread itself */
     uint32_t flags;  /* enum record_flags */
+    uint32_t next;   /* place of another context that the same site leads to */
+    uint32_t enter;  /* place of the context that is entered: this one, but for RECORD_BACK */
+    uint64_t count;
+    uint64_t ret;             /* the return address of its frames; 0: not known from that */
+    uint32_t first_site;      /* of its function's, which are numbered in a row */
+    uint32_t site_count;      /* 0 too where its code is not edited */
+    uint64_t target;          /* where the call led: at an indirect site one of several */
+    uint32_t child_by_site[]; /* places */
 };
+
+static_assert(sizeof(struct arena_record) == 64, "layout");
+
+/* Records are aligned to this: what stubs look at first is in one line of the cache. */
+enum { ARENA_RECORD_ALIGN = 32 };
+
+static inline uint64_t arena_record_bytes(uint32_t site_count)
+{
+    uint64_t bytes = sizeof(struct arena_record) + (uint64_t)site_count * sizeof(uint32_t);
+    return (bytes + ARENA_RECORD_ALIGN - 1) & ~(uint64_t)(ARENA_RECORD_ALIGN - 1);
+}
 
 enum record_flags {
     RECORD_TAIL = 1,
@@ -266,12 +288,12 @@ enum record_flags {
     RECORD_OVERFLOW = 4 /* counts whatever there was no room for */
 };
 
-enum { ARENA_CHUNK_RECORDS = 128 };
-
+/* Records of one thread, one behind the other. `used` is raised after a record is complete. */
 struct arena_record_chunk {
     uint32_t next;
-    _Atomic uint32_t count;
-    struct arena_record records[ARENA_CHUNK_RECORDS];
+    uint32_t start; /* of the first record, from the start of the chunk, in bytes */
+    uint32_t room;  /* bytes from there on */
+    _Atomic uint32_t used;
 };
 
 /* Nodes of one thread follow, each node_bytes long. `count` is raised after one is complete. */

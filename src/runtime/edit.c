@@ -58,9 +58,36 @@ uint32_t edited_site_behind(uint64_t address)
         }
         if (low && e->sites[low - 1].offset + e->sites[low - 1].length == offset &&
             e->sites[low - 1].kind <= SITE_CALL_INDIRECT && e->layouts[low - 1].end)
-            return e->first_site + low - 1;
+            return e->first_site + e->sites[low - 1].rank;
     }
     return 0;
+}
+
+bool edited_sites_of(uint64_t function, uint32_t *first, uint32_t *count)
+{
+    for (uint32_t m = edited_count; m-- > 0;) {
+        const struct edited_module *e = &edited[m];
+        uint64_t offset = function - e->base;
+        if (!e->base || offset > UINT32_MAX)
+            continue;
+        uint32_t low = 0, high = e->plan->site_count;
+        while (low < high) {
+            uint32_t middle = (low + high) / 2;
+            if (e->sites[e->by_rank[middle]].function < offset)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        uint32_t end = low;
+        while (end < e->plan->site_count && e->sites[e->by_rank[end]].function == offset)
+            end++;
+        if (end == low)
+            continue;
+        *first = e->first_site + low;
+        *count = end - low;
+        return true;
+    }
+    return false;
 }
 
 bool edited_has_gaps(uint64_t base, uint32_t function)
@@ -103,7 +130,7 @@ uint32_t edited_site_of_stub(uint64_t address)
     while (low && !e->layouts[low - 1].end)
         low--;
     bool is_inside = low && at - e->layouts[low - 1].start < e->layouts[low - 1].end;
-    return is_inside ? e->first_site + low - 1 : 0;
+    return is_inside ? e->first_site + e->sites[low - 1].rank : 0;
 }
 
 void edited_renumber(uint64_t base, uint32_t module_id)
@@ -200,7 +227,7 @@ bool edit_module(const struct edit_request *r)
     const struct plan_header *h = r->plan;
     if (r->plan_bytes < sizeof *h || h->magic != PLAN_MAGIC || h->version != PLAN_VERSION ||
         h->file_bytes != r->plan_bytes || !h->site_count ||
-        r->plan_bytes < sizeof *h + (uint64_t)h->site_count * sizeof(struct plan_site))
+        r->plan_bytes < sizeof *h + (uint64_t)h->site_count * PLAN_SITE_BYTES)
         return false;
     if (edited_count == MOST_MODULES)
         return false;
@@ -209,7 +236,8 @@ bool edit_module(const struct edit_request *r)
                               .module_id = r->module_id,
                               .plan = h,
                               .sites = (const void *)(h + 1)};
-    m.code = (const uint8_t *)(m.sites + h->site_count);
+    m.by_rank = (const void *)(m.sites + h->site_count);
+    m.code = (const uint8_t *)(m.by_rank + h->site_count);
     uint64_t stubs = STUB_POINTER_BYTES + STUB_COMMON_BYTES;
     for (uint32_t i = 0; i < h->site_count; i++)
         stubs += stub_most_bytes(&m.sites[i]);

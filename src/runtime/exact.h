@@ -1,19 +1,23 @@
 /*
  * Engine `exact`: every call counted in its full context.
  *
- * A record is a calling context: a function, entered through a chain of call sites. Each thread
- * has its records in the arena, a table that finds the record of (caller's record, site), and a
- * shadow stack of (address of the return-address slot, record).
+ * A record is a calling context: a function, entered through a chain of call sites. Each thread has
+ * its records in the arena, and a mirror of its stack: a table, indexed by the address of a
+ * return-address slot, with the record of the frame that the slot belongs to.
  *
- * Returns have no code, so the shadow stack may hold entries of functions that are gone. At a site
- * the stub knows where its own function's return address lies: everything below that is gone, and
- * the top must then be exactly that slot. If it is not, the stack is walked and the shadow stack
- * made anew: after a longjmp, a throw, a switch of stacks, or a call from code that is not edited.
+ * Returns have no code. At a site, the stub knows where its own function's return address lies, and
+ * so where the mirror has the function's record. What is found there is right if it is for this
+ * slot, and if the return address in the slot is the one of that record: whatever wrote that return
+ * address last was the call at that site, whose stub wrote the record at the same time. If it is
+ * not so, the stack is walked to the first frame outside that the mirror knows: after a call from
+ * code that is not edited, in the handler of a signal, or where two stacks share a place of the
+ * mirror. Frames that are entered from code that is not edited are never known by the mirror alone.
  *
  *   stubs.c     the code that takes the place of a site: the fast path
  *   edit.c      which modules are edited; their sites
  *   exact.c     the slow path: contexts that are new, stacks that must be walked
- *   records.c   a thread's records and the table that finds them
+ *   records.c   a thread's records, and how they are found
+ *   agrees.c    samples: out of the stubs, and --verify
  */
 #ifndef RUNTIME_EXACT_H
 #define RUNTIME_EXACT_H
@@ -21,35 +25,33 @@
 #include "edit/plan_format.h"
 #include "runtime/process.h"
 
-struct shadow_entry {
-    uint64_t slot; /* address of the return address */
+/* Slots lie at 8 of 16 bytes, as the ABI has the stack at a call; two that share an entry are told
+ * apart by their address. */
+struct mirror_entry {
+    uint64_t slot; /* address of the return address; 0: none yet */
     struct arena_record *record;
 };
 
-/*
- * An entry of the table: parent and site are the key, at indirect sites the callee too. What counts
- * the call is nearly always the record of the new context; where a tail jump or a recursion goes
- * back to a context that is there already, it is one of its own.
- */
-struct child_entry {
-    uint32_t parent; /* low half of the address of the parent's record; 0: free */
-    uint32_t site;
-    struct arena_record *counter;
-    uint64_t callee; /* 0 at direct sites */
-    struct arena_record *record;
-};
+enum { MIRROR_BYTES = 8 << 20 };
 
-static_assert(sizeof(struct child_entry) == 32, "the stubs shift by 5");
+static_assert(sizeof(struct mirror_entry) == 16, "a slot's address is its entry's, but for a mask");
 
 /* What stubs reach through %fs. */
 struct exact_state {
-    struct shadow_entry *top;
-    struct child_entry *table;
-    uint64_t mask_bytes;        /* (entries - 1) * sizeof(struct child_entry) */
-    struct shadow_entry *limit; /* nothing is pushed from here on */
+    struct mirror_entry *mirror;
+    uint64_t mask; /* of a slot's address: where its entry lies, from the start of the mirror */
+    struct arena_header *arena;
+    struct other_entry *others;
+    uint64_t others_mask; /* (entries - 1) * sizeof(struct other_entry) */
 };
 
 extern __thread struct exact_state exact_state __attribute__((tls_model("initial-exec")));
+
+/*
+ * With --fold-recursion, a record has frames with several return addresses: a second table behind
+ * the mirror has the one of each frame.
+ */
+enum { MIRROR_TWIN = MIRROR_BYTES };
 
 /* What the slow path saves, as exact_slow.S pushes it. */
 struct slow_frame {
@@ -63,33 +65,57 @@ struct slow_frame {
 
 /* --- records.c ------------------------------------------------------------------------------ */
 
+/* How a function was entered. */
+struct entered {
+    uint32_t site;    /* its number; 0: in no way that the parent's record has a place for */
+    uint64_t target;  /* where it led */
+    bool is_indirect; /* the site may have several callees */
+    uint64_t ret;     /* as in the record */
+    uint32_t flags;   /* enum record_flags */
+    uint64_t site_key; /* for the arena: of the return address, or of the tail jump */
+    uint64_t callee;  /* start of the function that was entered */
+    uint64_t callee_key;
+};
+
+/*
+ * The table of a thread's contexts that are found by more than a place in their parent: all callees
+ * of an indirect site but the first, by that place and their address, which stubs look up too; and
+ * what was entered from code that is not edited, by the parent, the function and where it came from.
+ */
+struct other_entry {
+    uint64_t from; /* address of the place, or of the parent; 0: free */
+    uint64_t target;
+    uint64_t site_key; /* 0 with a place */
+    struct arena_record *record;
+};
+
+enum { OTHERS_BEYOND = 64 };
+
+static_assert(sizeof(struct other_entry) == 32, "the stubs shift by 5");
+
 struct records {
-    struct child_entry *table;
+    struct other_entry *others;
     uint32_t room, count;
     struct arena_record_chunk *chunk;
     struct arena_record *root;
-    struct arena_record *overflow; /* counts what there is no room for; NULL: there was always */
+    struct arena_record *overflow; /* counts what there is no room for */
     struct arena_thread *thread;
+    bool is_new; /* the last one that was asked for had to be made */
 };
-
-/* How a function was entered. */
-struct entered {
-    uint32_t site;     /* its number, or UNKNOWN_SITE and part of the return address */
-    bool by_callee;    /* the callee is part of the key: the site has several */
-    uint64_t callee;   /* its address */
-    uint64_t site_key; /* for the arena: of the return address, or of the tail jump */
-    uint64_t callee_key;
-    uint32_t flags; /* enum record_flags */
-};
-
-enum { UNKNOWN_SITE = INT32_MIN, RECORDS_BEYOND = 64 };
 
 bool records_begin(struct records *r, struct arena_thread *thread);
 void records_end(struct records *r);
 
-/* The entry of a call from `parent`; made if it is new. Never NULL, unless there is no memory. */
-const struct child_entry *records_child(struct records *r, struct arena_record *parent,
-                                        const struct entered *how);
+/* What counts a call from `parent`; made if it is new. */
+struct arena_record *records_child(struct records *r, struct arena_record *parent,
+                                   const struct entered *how);
+
+/*
+ * The record of a function that was not known yet when its record was made: a new one, with places
+ * for its sites. NULL: that was not the reason.
+ */
+struct arena_record *records_bound(struct records *r, struct arena_record *unbound,
+                                   uint64_t function);
 
 /* A record below the root for stacks whose outer frames are not known. */
 struct arena_record *records_gap(struct records *r, uint32_t walk_end);
@@ -118,6 +144,7 @@ struct edited_module {
     uint32_t module_id;
     const struct plan_header *plan;
     const struct plan_site *sites;
+    const uint32_t *by_rank; /* a site's number is its rank, from first_site on */
     const uint8_t *code;
     uint8_t *stubs;
     uint64_t stub_bytes;
@@ -126,6 +153,9 @@ struct edited_module {
 };
 
 const struct edited_module *edited_by_site(uint32_t site);
+
+/* The numbers of a function's sites; false: it has none that is edited. */
+bool edited_sites_of(uint64_t function, uint32_t *first, uint32_t *count);
 
 /* The site whose return address this is, if its calls are counted; 0: none. */
 uint32_t edited_site_behind(uint64_t address);
@@ -156,5 +186,23 @@ void stub_leave(const struct edited_module *module, uint32_t index, struct walk_
 
 /* Changes registers inside the common code to those of the stub that called it. */
 bool stub_leave_common(const struct edited_module *module, struct walk_registers *r);
+
+/* --- exact.c, for agrees.c ---------------------------------------------------------------------- */
+
+/* The record that the mirror has for a slot, if it is that of the frame which is there now. */
+struct arena_record *mirror_find(uint64_t slot);
+
+/* Has another slot taken its entry? */
+bool mirror_has_lost(uint64_t slot);
+
+/* The calling thread's records; NULL: nothing is counted now. */
+struct records *exact_records(void);
+
+/* Functions that were not bound when they were called first are known by now, perhaps. */
+void exact_resolve_unbound(void);
+
+uint64_t exact_key(const struct walk_modules *modules, uint64_t address, uint32_t flags);
+uint64_t exact_function_key(const struct walk_modules *modules, uint64_t address);
+const uint8_t *skip_endbr64(const uint8_t *code);
 
 #endif

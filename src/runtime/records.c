@@ -6,25 +6,21 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { FIRST_ENTRIES = 1 << 10 };
+enum { FIRST_ENTRIES = 64, FIRST_CHUNK = 4 << 10, LARGEST_CHUNK = 256 << 10 };
 
 static uint64_t table_bytes(uint32_t room)
 {
-    return (uint64_t)(room + RECORDS_BEYOND) * sizeof(struct child_entry);
+    return (uint64_t)(room + OTHERS_BEYOND) * sizeof(struct other_entry);
 }
 
-static struct child_entry *new_table(uint32_t room)
+static struct other_entry *new_table(uint32_t room)
 {
-    if (is_confined())
-        return NULL;
-    void *table = raw_mmap(table_bytes(room), PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
-    if (table) /* what is looked for lies anywhere in it: few large pages are found faster */
-        raw_syscall3(SYS_madvise, (long)table, (long)table_bytes(room), MADV_HUGEPAGE);
-    return table;
+    return is_confined() ? NULL
+                         : raw_mmap(table_bytes(room), PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 }
 
-static void free_table(struct child_entry *table, uint32_t room)
+static void free_table(struct other_entry *table, uint32_t room)
 {
     if (table && !is_confined())
         raw_syscall3(SYS_munmap, (long)table, (long)table_bytes(room), 0);
@@ -48,96 +44,70 @@ static void *take_patiently(size_t bytes)
     return memory;
 }
 
+/* Chunks grow with what the thread needs: most threads need little. */
+static bool new_chunk(struct records *r, uint64_t least)
+{
+    uint64_t room = r->chunk ? 2ul * r->chunk->room : FIRST_CHUNK;
+    room = room > LARGEST_CHUNK ? LARGEST_CHUNK : room;
+    room = room < least ? least : room;
+    const uint64_t align = ARENA_RECORD_ALIGN;
+    struct arena_record_chunk *chunk = take_patiently(sizeof *chunk + align + room);
+    if (!chunk)
+        return false;
+    uint64_t address = (uint64_t)(uintptr_t)(chunk + 1);
+    chunk->start = (uint32_t)(sizeof *chunk + (-address & (align - 1)));
+    chunk->room = (uint32_t)room;
+    chunk->next = r->thread->first_record_chunk;
+    r->thread->first_record_chunk = arena_place(chunk);
+    r->chunk = chunk;
+    return true;
+}
+
 static struct arena_record *new_record(struct records *r, const struct arena_record *parent,
-                                       uint64_t site, uint64_t callee, uint32_t flags)
+                                       const struct entered *how)
 {
     struct arena_header *arena = guest->arena;
+    uint32_t first_site = 0, site_count = 0;
     if (arena->most_records && arena->records >= arena->most_records)
         return NULL;
-    if (!r->chunk || r->chunk->count == ARENA_CHUNK_RECORDS) {
-        struct arena_record_chunk *chunk = take_patiently(sizeof *chunk);
-        if (!chunk)
-            return NULL;
-        chunk->next = r->thread->first_record_chunk;
-        r->thread->first_record_chunk = arena_place(chunk);
-        r->chunk = chunk;
-    }
-    struct arena_record *new = &r->chunk->records[r->chunk->count];
-    *new = (struct arena_record){
-        .site = site, .callee = callee, .parent = parent ? arena_place(parent) : 0, .flags = flags};
+    if (how->callee)
+        edited_sites_of(how->callee, &first_site, &site_count);
+    uint64_t bytes = arena_record_bytes(site_count);
+    if ((!r->chunk || r->chunk->room - r->chunk->used < bytes) && !new_chunk(r, bytes))
+        return NULL;
+    struct arena_record *new = (void *)((char *)r->chunk + r->chunk->start + r->chunk->used);
+    new->site = how->site_key;
+    new->callee = how->callee_key;
+    new->parent = parent ? arena_place(parent) : 0;
+    new->flags = how->flags;
+    new->enter = arena_place(new);
+    new->ret = how->ret;
+    new->first_site = first_site;
+    new->site_count = site_count;
+    new->target = how->target;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    r->chunk->count++;
+    r->chunk->used += (uint32_t)bytes;
     __atomic_fetch_add((uint64_t *)&arena->records, 1, __ATOMIC_RELAXED);
     return new;
 }
 
 bool records_begin(struct records *r, struct arena_thread *thread)
 {
+    const struct entered thread_start = {0};
+    const struct entered no_room = {.callee_key = KEY_MAKE(0, KEY_GAP, WALK_LIMIT),
+                                    .flags = RECORD_OVERFLOW};
     *r = (struct records){.thread = thread, .room = FIRST_ENTRIES};
-    r->root = new_record(r, NULL, 0, 0, 0);
+    r->root = new_record(r, NULL, &thread_start);
     if (r->root) /* made while there is room: it is needed when there is none */
-        r->overflow = new_record(r, r->root, 0, KEY_MAKE(0, KEY_GAP, WALK_LIMIT), RECORD_OVERFLOW);
-    r->table = r->overflow ? new_table(r->room) : NULL;
-    return r->table != NULL;
+        r->overflow = new_record(r, r->root, &no_room);
+    r->others = r->overflow ? new_table(r->room) : NULL;
+    return r->others != NULL;
 }
 
 void records_end(struct records *r)
 {
-    free_table(r->table, r->room);
-    r->table = NULL;
-}
-
-/* As the stubs compute it: where to begin to look. */
-static uint32_t hash(uint32_t parent, uint32_t site, uint64_t callee)
-{
-    uint64_t h = 0, key = (uint64_t)site << 32 | parent;
-    __asm__("crc32q %1, %0" : "+r"(h) : "r"(key));
-    if (callee)
-        __asm__("crc32q %1, %0" : "+r"(h) : "r"(callee));
-    return (uint32_t)h;
-}
-
-/* NULL: it is time for a larger table. */
-static struct child_entry *insert(struct child_entry *table, uint32_t room,
-                                  const struct child_entry *new)
-{
-    uint32_t at = hash(new->parent, new->site, new->callee) & (room - 1);
-    /* The last entry stays free, where every search ends. */
-    while (at < room + RECORDS_BEYOND - 1 && table[at].parent)
-        at++;
-    if (at == room + RECORDS_BEYOND - 1)
-        return NULL;
-    table[at] = *new;
-    return &table[at];
-}
-
-/* A new table with twice the room, or more: one in which nothing has to look far. */
-static bool grow(struct records *r)
-{
-    for (uint32_t room = r->room * 2; room > r->room; room *= 2) {
-        struct child_entry *table = new_table(room);
-        bool fits = table != NULL;
-        if (!table)
-            return false;
-        for (uint32_t i = 0; i < r->room + RECORDS_BEYOND && fits; i++)
-            if (r->table[i].parent)
-                fits = insert(table, room, &r->table[i]) != NULL;
-        struct child_entry *old = r->table;
-        uint32_t old_room = r->room;
-        if (!fits) {
-            free_table(table, room);
-            continue;
-        }
-        r->table = table;
-        r->room = room;
-        if (exact_state.table == old) { /* nothing may use the old one any more */
-            exact_state.table = table;
-            exact_state.mask_bytes = (uint64_t)(room - 1) * sizeof *table;
-        }
-        free_table(old, old_room);
-        return true;
-    }
-    return false;
+    free_table(r->others, r->room);
+    r->others = NULL;
 }
 
 /* The context to which a call goes back, or NULL. */
@@ -157,46 +127,177 @@ static struct arena_record *earlier(const struct records *r, struct arena_record
     return NULL;
 }
 
-/* What counts the call, and the context that it leads to. */
-static void make(struct records *r, struct arena_record *parent, const struct entered *how,
-                 struct child_entry *new)
+static struct arena_record *make(struct records *r, struct arena_record *parent,
+                                 const struct entered *how)
 {
-    struct arena_record *back = parent == r->overflow ? NULL : earlier(r, parent, how);
-    struct arena_record *record = NULL;
-    if (parent != r->overflow)
-        record = new_record(r, parent, how->site_key, how->callee_key,
-                            how->flags | (back ? RECORD_BACK : 0));
-    new->counter = record ? record : r->overflow;
-    new->record = record &&back ? back : new->counter;
+    if (parent == r->overflow)
+        return r->overflow;
+    struct arena_record *back = earlier(r, parent, how);
+    struct arena_record *new = new_record(r, parent, how);
+    if (!new)
+        return r->overflow;
+    r->is_new = true;
+    if (back) {
+        new->flags |= RECORD_BACK;
+        new->enter = arena_place(back);
+    }
+    return new;
 }
 
-const struct child_entry *records_child(struct records *r, struct arena_record *parent,
-                                        const struct entered *how)
+struct arena_record *records_bound(struct records *r, struct arena_record *unbound,
+                                   uint64_t function)
 {
-    static struct child_entry homeless[2]; /* where there is no memory for a larger table */
-    struct child_entry new = {.parent = (uint32_t)(uintptr_t)parent,
-                              .site = how->site,
-                              .callee = how->by_callee ? how->callee : 0};
-    uint32_t at = hash(new.parent, new.site, new.callee) & (r->room - 1);
-    for (; r->table[at].parent; at++)
-        if (r->table[at].parent == new.parent && r->table[at].site == new.site &&
-            r->table[at].callee == new.callee)
-            return &r->table[at];
-    make(r, parent, how, &new);
-    struct child_entry *entry = NULL;
-    while (r->count * 2 > r->room || !(entry = insert(r->table, r->room, &new)))
-        if (!grow(r)) {
-            homeless[0] = (struct child_entry){.counter = r->overflow, .record = r->overflow};
-            return homeless;
+    struct arena_record *parent = arena_at(unbound->parent);
+    struct entered how = {.target = function,
+                          .ret = unbound->ret,
+                          .flags = unbound->flags,
+                          .site_key = unbound->site,
+                          .callee = function,
+                          .callee_key = unbound->callee};
+    uint32_t place = arena_place(unbound);
+    for (uint32_t i = 0; i < parent->site_count; i++) {
+        if (parent->child_by_site[i] != place)
+            continue;
+        struct arena_record *bound = new_record(r, parent, &how);
+        if (!bound)
+            return r->overflow;
+        bound->next = place;
+        parent->child_by_site[i] = arena_place(bound);
+        return bound;
+    }
+    return NULL;
+}
+
+/* --- all but the first callee of a site, and contexts without a place --------------------------- */
+
+static bool is_key(const struct other_entry *e, const struct other_entry *key)
+{
+    return e->from == key->from && e->target == key->target && e->site_key == key->site_key;
+}
+
+/* Where an entry is, or belongs; NULL: it is time for a larger table. As the stubs compute it. */
+static struct other_entry *find_other(struct other_entry *table, uint32_t room,
+                                      const struct other_entry *key)
+{
+    uint64_t h = 0;
+    __asm__("crc32q %1, %0" : "+r"(h) : "r"(key->from));
+    __asm__("crc32q %1, %0" : "+r"(h) : "r"(key->target));
+    uint32_t at = (uint32_t)h & (room - 1);
+    while (table[at].from && !is_key(&table[at], key))
+        at++;
+    /* The last entry stays free, where every search ends. */
+    return at < room + OTHERS_BEYOND - 1 ? &table[at] : NULL;
+}
+
+static bool fill(struct other_entry *table, uint32_t room, const struct records *r)
+{
+    for (uint32_t i = 0; i < r->room + OTHERS_BEYOND; i++) {
+        if (!r->others[i].from)
+            continue;
+        struct other_entry *place = find_other(table, room, &r->others[i]);
+        if (!place)
+            return false;
+        *place = r->others[i];
+    }
+    return true;
+}
+
+/* A new table with twice the room, or more: one in which nothing has to look far. */
+static bool grow(struct records *r)
+{
+    for (uint32_t room = r->room * 2; room > r->room; room *= 2) {
+        struct other_entry *table = new_table(room);
+        if (!table)
+            return false;
+        if (!fill(table, room, r)) {
+            free_table(table, room);
+            continue;
         }
-    r->count++;
-    return entry;
+        free_table(r->others, r->room);
+        r->others = table;
+        r->room = room;
+        return true;
+    }
+    return false;
+}
+
+static struct arena_record *other_child(struct records *r, struct arena_record *parent,
+                                        struct other_entry key, const struct entered *how)
+{
+    struct other_entry *place = find_other(r->others, r->room, &key);
+    if (place && place->from)
+        return place->record;
+    while (!place || (r->count + 1) * 2 > r->room) {
+        if (!grow(r))
+            return r->overflow;
+        place = find_other(r->others, r->room, &key);
+    }
+    key.record = make(r, parent, how);
+    if (key.record != r->overflow) {
+        *place = key;
+        r->count++;
+    }
+    return key.record;
+}
+
+/* A direct site has one callee, but for one that was bound later, or loaded again. */
+static struct arena_record *direct_child(struct records *r, struct arena_record *parent,
+                                         uint32_t *first, const struct entered *how)
+{
+    for (uint32_t *link = first; *link;) {
+        struct arena_record *child = arena_at(*link);
+        if (child->target == how->target && child->callee == how->callee_key) {
+            uint32_t place = *link;
+            *link = child->next;
+            child->next = *first;
+            *first = place;
+            return child;
+        }
+        link = &child->next;
+    }
+    struct arena_record *child = make(r, parent, how);
+    if (child != r->overflow) {
+        child->next = *first;
+        *first = arena_place(child);
+    }
+    return child;
+}
+
+/* The first callee of an indirect site is in its place, others in the table. */
+static struct arena_record *indirect_child(struct records *r, struct arena_record *parent,
+                                           uint32_t *first, const struct entered *how)
+{
+    struct arena_record *child = *first ? arena_at(*first) : NULL;
+    if (child && child->target == how->target && child->callee == how->callee_key)
+        return child;
+    if (child)
+        return other_child(
+            r, parent,
+            (struct other_entry){.from = (uint64_t)(uintptr_t)first, .target = how->target}, how);
+    child = make(r, parent, how);
+    if (child != r->overflow)
+        *first = arena_place(child);
+    return child;
+}
+
+struct arena_record *records_child(struct records *r, struct arena_record *parent,
+                                   const struct entered *how)
+{
+    r->is_new = false;
+    uint32_t index = how->site - parent->first_site;
+    if (!how->site || index >= parent->site_count)
+        return other_child(r, parent,
+                           (struct other_entry){.from = (uint64_t)(uintptr_t)parent,
+                                                .target = how->callee_key,
+                                                .site_key = how->site_key},
+                           how);
+    uint32_t *first = &parent->child_by_site[index];
+    return how->is_indirect ? indirect_child(r, parent, first, how)
+                            : direct_child(r, parent, first, how);
 }
 
 struct arena_record *records_gap(struct records *r, uint32_t walk_end)
 {
-    uint64_t key = KEY_MAKE(0, KEY_GAP, walk_end);
-    struct entered how = {
-        .site = (uint32_t)UNKNOWN_SITE, .by_callee = true, .callee = key, .callee_key = key};
-    return records_child(r, r->root, &how)->record;
+    struct entered how = {.callee_key = KEY_MAKE(0, KEY_GAP, walk_end)};
+    return records_child(r, r->root, &how);
 }

@@ -16,6 +16,8 @@
  */
 #include "runtime/exact.h"
 
+#include "runtime/channel_format.h"
+
 struct emitter {
     uint8_t *at;
 };
@@ -83,6 +85,9 @@ static void emit_fs(struct emitter *e, const void *variable)
 
 /* --- the common code -------------------------------------------------------------------------- */
 
+/* From where the common code returns to, back to the site's number in `mov ecx, …; call …`. */
+enum { STUB_SITE_BEFORE_RETURN = 5 + 4 };
+
 /* What the common code does, by the kind of site. */
 struct variant {
     bool is_indirect, is_tail;
@@ -112,68 +117,145 @@ static uint8_t *emit_slow(struct emitter *e, const uint8_t *slow_pointer)
     return begin;
 }
 
+/* A slot's entry of the mirror: its address in rdx, from the slot's in rax or rcx. */
+static void emit_entry(struct emitter *e, const char *move)
+{
+    emit(e, move, 3);                /* mov rdx, slot */
+    EMIT(e, "\x64\x48\x23\x14\x25"); /* and rdx, fs:[mask] */
+    emit_fs(e, &exact_state.mask);
+    EMIT(e, "\x64\x48\x03\x14\x25"); /* add rdx, fs:[mirror] */
+    emit_fs(e, &exact_state.mirror);
+}
+
+/* rax: from a place to an address. */
+static void emit_address(struct emitter *e)
+{
+    EMIT(e, "\x48\xc1\xe0\x03"     /* shl rax, 3 */
+            "\x64\x48\x03\x04\x25"); /* add rax, fs:[arena] */
+    emit_fs(e, &exact_state.arena);
+}
+
+enum { TARGET_AT = 32 }; /* from rsp in the common code of an indirect site */
+
+enum {
+    RECORD_ENTER = offsetof(struct arena_record, enter),
+    RECORD_COUNT = offsetof(struct arena_record, count),
+    RECORD_RET = offsetof(struct arena_record, ret),
+    RECORD_FIRST = offsetof(struct arena_record, first_site),
+    RECORD_SITES = offsetof(struct arena_record, site_count),
+    RECORD_TARGET = offsetof(struct arena_record, target),
+    RECORD_CHILD = offsetof(struct arena_record, child_by_site)
+};
+
+static void emit_u8(struct emitter *e, unsigned byte)
+{
+    *e->at++ = (uint8_t)byte;
+}
+
+/* rax: the callee's record, from the caller's in rdx and the number of the site there in ecx. */
+static void emit_child(struct emitter *e, uint8_t **none)
+{
+    EMIT(e, "\x8b\x44\x8a"); /* mov eax, [rdx + rcx * 4 + child_by_site] */
+    emit_u8(e, RECORD_CHILD);
+    EMIT(e, "\x85\xc0");        /* test eax, eax */
+    *none = emit_near(e, 0x84); /* jz slow */
+    emit_address(e);
+}
+
+/* The same at an indirect site: the first callee is in the place, others in the table. */
+static void emit_find_callee(struct emitter *e, uint8_t **none, uint8_t **not_there)
+{
+    EMIT(e, "\x48\x8d\x54\x8a"); /* lea rdx, [rdx + rcx * 4 + child_by_site]: the place */
+    emit_u8(e, RECORD_CHILD);
+    EMIT(e, "\x8b\x02"             /* mov eax, [rdx] */
+            "\x85\xc0");           /* test eax, eax */
+    *none = emit_near(e, 0x84);    /* jz slow */
+    EMIT(e, "\x48\x8b\x4c\x24"); /* mov rcx, [rsp + …]: target */
+    emit_u8(e, TARGET_AT);
+    emit_address(e);
+    EMIT(e, "\x48\x39\x48"); /* cmp [rax + target], rcx */
+    emit_u8(e, RECORD_TARGET);
+    uint8_t *is_first = emit_short(e, 0x74);
+    EMIT(e, "\x31\xc0"                 /* xor eax, eax */
+            "\xf2\x48\x0f\x38\xf1\xc2" /* crc32 rax, rdx */
+            "\xf2\x48\x0f\x38\xf1\xc1" /* crc32 rax, rcx */
+            "\x48\xc1\xe0\x05"         /* shl rax, 5 */
+            "\x64\x48\x23\x04\x25");   /* and rax, fs:[others_mask] */
+    emit_fs(e, &exact_state.others_mask);
+    EMIT(e, "\x64\x48\x03\x04\x25"); /* add rax, fs:[others] */
+    emit_fs(e, &exact_state.others);
+    uint8_t *again = e->at;
+    EMIT(e, "\x48\x39\x10"); /* cmp [rax], rdx */
+    uint8_t *next = emit_short(e, 0x75);
+    EMIT(e, "\x48\x39\x48\x08"); /* cmp [rax + 8], rcx */
+    uint8_t *found = emit_short(e, 0x74);
+    land(e, next);
+    EMIT(e, "\x48\x83\x38\x00");   /* cmp qword [rax], 0: free, so there is none */
+    *not_there = emit_near(e, 0x84); /* je slow */
+    EMIT(e, "\x48\x83\xc0\x20");   /* add rax, 32 */
+    emit_jump(e, again);
+    land(e, found);
+    EMIT(e, "\x48\x8b\x40\x18"); /* mov rax, [rax + 24]: record */
+    land(e, is_first);
+}
+
 /*
  * On entry: rax is the slot, rcx the site. The stack has the way back to the stub, its rdx, rcx and
  * rax, the target of an indirect site, and the return address of a call.
  */
 static uint8_t *emit_common(struct emitter *e, struct variant v, const uint8_t *slow_pointer)
 {
-    uint8_t *late;
-    EMIT(e, "\x64\x48\x8b\x14\x25"); /* mov rdx, fs:[top] */
-    emit_fs(e, &exact_state.top);
-    EMIT(e, "\x48\x39\x02"                /* 1: cmp [rdx], rax */
-            "\x73\x06"                    /*    jae 2f */
-            "\x48\x83\xea\x10"            /*    sub rdx, 16: gone */
-            "\xeb\xf5");                  /*    jmp 1b; 2: */
-    uint8_t *early1 = emit_near(e, 0x85); /* jne slow */
-    EMIT(e, "\x64\x48\x3b\x14\x25");      /* cmp rdx, fs:[limit] */
-    emit_fs(e, &exact_state.limit);
-    uint8_t *early2 = emit_near(e, 0x83); /* jae slow */
-    EMIT(e, "\x8b\x42\x08"                /* mov eax, [rdx + 8]: parent */
-            "\x48\xc1\xe1\x20"            /* shl rcx, 32 */
-            "\x48\x09\xc1" /* or rcx, rax: parent and site */ "\x31\xc0" /* xor eax, eax */
-            "\xf2\x48\x0f\x38\xf1\xc1");                                 /* crc32 rax, rcx */
-    if (v.is_indirect)
-        EMIT(e, "\xf2\x48\x0f\x38\xf1\x44\x24\x20"); /* crc32 rax, [rsp + 32]: target */
-    EMIT(e, "\x48\xc1\xe0\x05"                       /* shl rax, 5 */
-            "\x64\x48\x23\x04\x25");                 /* and rax, fs:[mask] */
-    emit_fs(e, &exact_state.mask_bytes);
-    EMIT(e, "\x64\x48\x03\x04\x25"); /* add rax, fs:[table] */
-    emit_fs(e, &exact_state.table);
-    uint8_t *again = e->at, *found;
-    EMIT(e, "\x48\x39\x08"); /* cmp [rax], rcx */
-    if (v.is_indirect) {
-        uint8_t *next = emit_short(e, 0x75);
-        EMIT(e, "\x48\x8b\x4c\x24\x20" /* mov rcx, [rsp + 32] */
-                "\x48\x39\x48\x10");   /* cmp [rax + 16], rcx */
-        found = emit_short(e, 0x74);
-        EMIT(e, "\x48\x8b\x08"); /* mov rcx, [rax] */
-        land(e, next);
+    const unsigned new_slot_at = v.is_indirect ? TARGET_AT + 8 : TARGET_AT;
+    bool folds = guest->flags & CHANNEL_FOLD;
+    emit_entry(e, "\x48\x89\xc2");
+    EMIT(e, "\x48\x39\x02");              /* cmp [rdx], rax: is it for this slot? */
+    uint8_t *early1 = emit_near(e, 0x85);  /* jne slow */
+    EMIT(e, "\x48\x8b\x00");              /* mov rax, [rax]: the return address there */
+    if (folds) {
+        EMIT(e, "\x48\x39\x82"); /* cmp [rdx + twin], rax */
+        emit_u32(e, MIRROR_TWIN);
+        EMIT(e, "\x48\x8b\x52\x08"); /* mov rdx, [rdx + 8]: record */
     } else {
-        found = emit_short(e, 0x74);
+        EMIT(e, "\x48\x8b\x52\x08"  /* mov rdx, [rdx + 8]: record */
+                "\x48\x39\x42");    /* cmp [rdx + ret], rax */
+        emit_u8(e, RECORD_RET);
     }
-    EMIT(e, "\x83\x38\x00"); /* cmp dword [rax], 0: free, so there is none */
-    late = emit_short(e, 0x74);
-    EMIT(e, "\x48\x83\xc0\x20"); /* add rax, 32 */
-    *e->at++ = 0xeb;
-    *e->at = (uint8_t)(again - (e->at + 1));
-    e->at++;
-    land(e, found);
-    EMIT(e, "\x48\x8b\x48\x08"   /* mov rcx, [rax + 8]: counter */
-            "\x48\xff\x01"       /* inc qword [rcx] */
-            "\x48\x8b\x48\x18"); /* mov rcx, [rax + 24]: record */
-    if (!v.is_tail) {
-        EMIT(e, "\x48\x83\xc2\x10"   /* add rdx, 16 */
-                "\x48\x8d\x44\x24"); /* lea rax, [rsp + …]: the new slot */
-        *e->at++ = v.is_indirect ? 40 : 32;
-        EMIT(e, "\x48\x89\x02"); /* mov [rdx], rax */
+    uint8_t *early2 = emit_near(e, 0x85); /* jne slow */
+    EMIT(e, "\x2b\x4a");                  /* sub ecx, [rdx + first_site] */
+    emit_u8(e, RECORD_FIRST);
+    EMIT(e, "\x3b\x4a"); /* cmp ecx, [rdx + site_count] */
+    emit_u8(e, RECORD_SITES);
+    uint8_t *late1 = emit_near(e, 0x83), *late2, *late3 = NULL; /* jae slow */
+    if (v.is_indirect)
+        emit_find_callee(e, &late2, &late3);
+    else
+        emit_child(e, &late2);
+    EMIT(e, "\x48\xff\x40"); /* inc qword [rax + count] */
+    emit_u8(e, RECORD_COUNT);
+    if (v.is_tail || folds) {
+        EMIT(e, "\x8b\x40"); /* mov eax, [rax + enter] */
+        emit_u8(e, RECORD_ENTER);
+        emit_address(e);
     }
-    EMIT(e, "\x48\x89\x4a\x08"       /* mov [rdx + 8], rcx */
-            "\x64\x48\x89\x14\x25"); /* mov fs:[top], rdx */
-    emit_fs(e, &exact_state.top);
+    EMIT(e, "\x48\x8d\x4c\x24"); /* lea rcx, [rsp + …]: the new slot */
+    emit_u8(e, new_slot_at);
+    emit_entry(e, "\x48\x89\xca");
+    EMIT(e, "\x48\x89\x0a"          /* mov [rdx], rcx */
+            "\x48\x89\x42\x08");    /* mov [rdx + 8], rax */
+    if (folds) {
+        EMIT(e, "\x48\x8b\x09"  /* mov rcx, [rcx]: its return address */
+                "\x48\x89\x8a"); /* mov [rdx + twin], rcx */
+        emit_u32(e, MIRROR_TWIN);
+    }
     EMIT(e, "\xc3"); /* ret */
-    land(e, late);
-    EMIT(e, "\x48\xc1\xe9\x20"); /* shr rcx, 32: the site */
+    land_near(e, late1);
+    land_near(e, late2);
+    if (v.is_indirect)
+        land_near(e, late3);
+    /* The slow path wants the site's number; from the stub's copy: mov ecx, … is before the call. */
+    EMIT(e, "\x48\x8b\x0c\x24"     /* mov rcx, [rsp]: where the stub goes on */
+            "\x8b\x49");           /* mov ecx, [rcx - …] */
+    emit_u8(e, (unsigned)-STUB_SITE_BEFORE_RETURN);
     land_near(e, early1);
     land_near(e, early2);
     return emit_slow(e, slow_pointer);
@@ -231,9 +313,7 @@ static void emit_counting(struct emitter *e, const struct edited_module *m,
     struct variant v = variant_of(s);
     const int32_t above = 24 + (v.is_indirect ? 8 : 0) + (v.is_tail ? 0 : 8);
     layout->saving = (uint16_t)(e->at - stub);
-    EMIT(e, "\x50\x51\x52" /* push rax, rcx, rdx */
-            "\xb9");       /* mov ecx, site */
-    emit_u32(e, site);
+    EMIT(e, "\x50\x51\x52"); /* push rax, rcx, rdx */
     if (s->slot_base == SLOT_RSP) { /* lea rax, [rsp + …]: its function's slot */
         EMIT(e, "\x48\x8d\x84\x24");
         emit_u32(e, (uint32_t)(above + s->slot_bytes));
@@ -241,6 +321,8 @@ static void emit_counting(struct emitter *e, const struct edited_module *m,
         EMIT(e, "\x48\x8d\x85");
         emit_u32(e, (uint32_t)s->slot_bytes);
     }
+    EMIT(e, "\xb9"); /* mov ecx, site */
+    emit_u32(e, site);
     EMIT(e, "\xe8"); /* call the common code */
     emit_relative(e, m->common.start[variant_index(s)]);
     layout->restoring = (uint16_t)(e->at - stub);
@@ -258,7 +340,7 @@ static void emit_stub(struct emitter *e, const struct edited_module *m, uint32_t
         e->at[-2] = opcode;
         emit_jump(e, (const uint8_t *)m->base + s->offset + s->length);
     }
-    emit_counting(e, m, s, m->first_site + index, &m->layouts[index], stub);
+    emit_counting(e, m, s, m->first_site + s->rank, &m->layouts[index], stub);
     if (variant_of(s).is_indirect)     /* no signal writes to the 128 bytes below rsp */
         EMIT(e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
                 "\xff\x64\x24\xf8");   /* jmp [rsp - 8] */

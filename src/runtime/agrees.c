@@ -1,0 +1,141 @@
+/*
+ * What samples need to know of engine exact: how to get out of a stub, and, for --verify, whether
+ * the records agree with a walk of the stack.
+ */
+#include "runtime/exact.h"
+
+#include "runtime/channel_format.h"
+
+extern const char __start_exact_slow_text[] __attribute__((visibility("hidden")));
+extern const char __stop_exact_slow_text[] __attribute__((visibility("hidden")));
+
+/* The sample came in the stub of a tail jump: either function is right. */
+static __thread bool was_jumping __attribute__((tls_model("initial-exec")));
+
+bool exact_leave_stub(struct walk_registers *r)
+{
+    uint64_t pc = r->value[X86_RIP];
+    was_jumping = false;
+    if (pc >= (uint64_t)__start_exact_slow_text && pc < (uint64_t)__stop_exact_slow_text)
+        return false;
+    const struct edited_module *m = edited_by_stub(pc);
+    if (!m)
+        return true;
+    stub_leave_common(m, r);
+    uint32_t site = edited_site_of_stub(r->value[X86_RIP]);
+    if (!site)
+        return false;
+    uint32_t index = m->by_rank[site - m->first_site];
+    stub_leave(m, index, r);
+    was_jumping = m->sites[index].kind >= SITE_TAIL;
+    return true;
+}
+
+/* The PLT, and the binder behind it, are on their way to the function that was called; of code
+ * without a module nobody knows where functions begin. */
+static bool is_on_its_way(const struct walk_modules *modules, const struct walk_frame *f)
+{
+    if (modules_role(modules, f->module) == ROLE_LINKER || f->module == UINT32_MAX)
+        return true;
+    if (!(f->flags & FRAME_IS_PC))
+        return false;
+    const uint8_t *code = skip_endbr64((const uint8_t *)f->pc);
+    code += *code == 0xf2;                                          /* bnd */
+    return (code[0] == 0xff && code[1] == 0x25) || code[0] == 0x68; /* jmp *…(%rip); push */
+}
+
+static uint64_t function_key(const struct walk_modules *modules, const struct walk_frame *f)
+{
+    return exact_function_key(modules, f->pc - !(f->flags & FRAME_IS_PC));
+}
+
+/* May a function have gone on to another one by a tail jump that is not counted? */
+static bool may_go_on(const struct walk_modules *modules, uint64_t callee_key)
+{
+    for (uint32_t i = 0; i < modules->count; i++)
+        if (modules_id(modules, i) == KEY_MODULE(callee_key))
+            return edited_has_gaps(modules->items[i].base, KEY_OFFSET(callee_key));
+    return true;
+}
+
+/* Is this the record of the frame's function, or of one that it is about to jump to? */
+static bool is_record_of(const struct walk_modules *modules, const struct arena_record *record,
+                         const struct walk_frame *f)
+{
+    uint64_t key = function_key(modules, f);
+    for (;; record = arena_at(record->parent)) {
+        if (record->callee == key || may_go_on(modules, record->callee))
+            return true;
+        if (!(record->flags & RECORD_TAIL))
+            return is_on_its_way(modules, f);
+    }
+}
+
+/* The context of a record against the frames up to and with `last`. */
+static bool is_same_path(const struct records *records, const struct walk_modules *modules,
+                         const struct arena_record *record, const struct walk_frame *frames,
+                         uint32_t last)
+{
+    for (uint32_t i = last + 1; i-- > 0;) {
+        if (modules_role(modules, frames[i].module) == ROLE_OURS)
+            continue;
+        if (KEY_FLAGS(record->callee) & KEY_GAP)
+            return true;    /* the frames further out were too many */
+        uint32_t above = i; /* the next frame that is not ours */
+        while (above-- > 0 && modules_role(modules, frames[above].module) == ROLE_OURS)
+            ;
+        if (!is_record_of(modules, record, &frames[i]))
+            return false;
+        while (record->flags & RECORD_TAIL)
+            record = arena_at(record->parent);
+        if (KEY_FLAGS(((const struct arena_record *)arena_at(record->parent))->callee) & KEY_GAP)
+            return true; /* the frames further out were too many */
+        /* Where a handler interrupted, or code that is not edited called, may have changed. */
+        if (i && above != UINT32_MAX && !(frames[above].flags & FRAME_IS_PC) &&
+            edited_site_behind(frames[above].pc) &&
+            record->site != exact_key(modules, frames[above].pc, 0))
+            return false;
+        record = arena_at(record->parent);
+    }
+    return record == records->root;
+}
+
+static bool is_unwinder(const struct walk_modules *modules, const struct walk_frame *f)
+{
+    if (f->module == UINT32_MAX || !modules->items[f->module].tables)
+        return false;
+    const struct walk_module *m = &modules->items[f->module];
+    const struct map_range *range = map_find_unmarkable(m->tables, f->pc - m->base);
+    return modules_role(modules, f->module) == ROLE_UNWINDER || (range && range->value);
+}
+
+/*
+ * Do the records agree with a walked stack? Its frames are outermost first. Calls from code that is
+ * not edited are not in the mirror: inside the last frame that is, there may be only such. Tail
+ * callers, which no walk can see, are left out.
+ */
+bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *frames,
+                  uint32_t count)
+{
+    const struct records *records = exact_records();
+    if (!records || was_jumping || (guest->flags & CHANNEL_FOLD))
+        return true; /* there is nothing to compare with */
+    exact_resolve_unbound();
+    enum { NEAR = 4 };
+    for (uint32_t i = count; i-- > 0 && count - i <= NEAR;)
+        if (is_unwinder(modules, &frames[i]))
+            return true; /* it may be changing return addresses at this moment */
+    for (uint32_t i = count; i-- > 0;) {
+        if (modules_role(modules, frames[i].module) == ROLE_OURS)
+            continue;
+        const struct arena_record *record = mirror_find(frames[i].slot);
+        if (record == records->overflow)
+            return true;
+        if (record && is_record_of(modules, record, &frames[i]))
+            return is_same_path(records, modules, record, frames, i);
+        if (i && !(frames[i - 1].flags & FRAME_IS_PC) && edited_site_behind(frames[i - 1].pc) &&
+            !mirror_has_lost(frames[i].slot))
+            return false; /* that call was counted, and must be known */
+    }
+    return true;
+}
