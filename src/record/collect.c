@@ -67,7 +67,8 @@ struct collector {
     uint64_t end_ns;                      /* of the process at hand, by the arena's clock */
     uint64_t perf_rest[PERF_MOST_EVENTS]; /* what the kernel counted, and no context has */
     bool has_written_rest;
-    struct jit_map jit; /* of the process at hand */
+    uint64_t io_rest[2]; /* bytes read and written by the process at hand, not attributed yet */
+    struct jit_map jit;  /* of the process at hand */
 };
 
 /* A view of one arena, bounded by what is allocated of it. */
@@ -361,7 +362,7 @@ static struct thread_times times_of(const struct collector *c, const struct aren
 /* Threads have a node for what is not attributed, where an event can tell that there is some. */
 static bool has_rest(const struct collector *c)
 {
-    return (c->metrics.layout.events.mask & EVENT_WALL) || c->recording->perf;
+    return (c->metrics.layout.events.mask & (EVENT_WALL | EVENT_IO)) || c->recording->perf;
 }
 
 static void write_rest(struct collector *c, uint32_t root, const struct thread_times *times)
@@ -373,6 +374,9 @@ static void write_rest(struct collector *c, uint32_t root, const struct thread_t
         !c->has_written_rest) /* nobody knows whose: the first thread has it */
         rest.perf = c->perf_rest;
     c->has_written_rest = true;
+    rest.read_bytes = c->io_rest[0];
+    rest.written_bytes = c->io_rest[1];
+    memset(c->io_rest, 0, sizeof c->io_rest);
     metrics_write(&c->metrics, c->writer, NULL, 0, &rest);
 }
 
@@ -551,7 +555,8 @@ static void grow_calls(struct grown_tree *g, const struct arena_view *v,
          place = k->next)
         vec_push(&chunks, k);
     for (size_t i = chunks.count; i-- > 0;) {
-        uint64_t start = (uint64_t)((const char *)chunks.items[i] - v->bytes) + chunks.items[i]->start;
+        uint64_t start =
+            (uint64_t)((const char *)chunks.items[i] - v->bytes) + chunks.items[i]->start;
         uint64_t end = start + chunks.items[i]->used;
         const struct arena_record *r;
         for (uint64_t next = start;
@@ -785,6 +790,28 @@ static const char *source_name(uint32_t source)
                                     : "none";
 }
 
+/*
+ * Of the bytes that the kernel counts for a process, those that have no context. Its counters go on
+ * over exec, so they are looked at with the process's last arena.
+ */
+static void find_io_rest(struct collector *c, size_t i)
+{
+    const struct server *s = c->recording->server;
+    const struct server_arena *a = &s->arenas.items[i];
+    uint64_t read = 0, written = 0;
+    memset(c->io_rest, 0, sizeof c->io_rest);
+    if (!a->has_io || !c->is_whole || a->header->was_paused)
+        return;
+    for (size_t k = 0; k <= i; k++) {
+        if (s->arenas.items[k].pid == a->pid) {
+            read += s->arenas.items[k].header->io_read;
+            written += s->arenas.items[k].header->io_written;
+        }
+    }
+    c->io_rest[0] = a->io_read > read ? a->io_read - read : 0;
+    c->io_rest[1] = a->io_written > written ? a->io_written - written : 0;
+}
+
 static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
 {
     struct server_arena *a = &c->recording->server->arenas.items[i];
@@ -796,6 +823,7 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     uint32_t process = add_process(c, i);
     c->end_ns = end_of(c->recording->server, i);
     open_modules(c, &v, h->program);
+    find_io_rest(c, i);
     each_thread(c, &v, process, nodes, add_thread);
     c->process.arena_bytes = h->used;
     c->process.sites = h->sites;

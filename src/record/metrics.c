@@ -160,9 +160,9 @@ static uint64_t source_value(const struct metric_set *set, uint32_t source,
     case SOURCE_LOCK_TIMES:
         return value(set, n, VALUE_LOCK_TIMES);
     case SOURCE_READ:
-        return value(set, n, VALUE_READ_BYTES);
+        return value(set, n, VALUE_READ_BYTES) + e->read_bytes;
     case SOURCE_WRITTEN:
-        return value(set, n, VALUE_WRITTEN_BYTES);
+        return value(set, n, VALUE_WRITTEN_BYTES) + e->written_bytes;
     default:
         return e->perf ? e->perf[source - SOURCE_FIRST_PERF] : 0;
     }

@@ -319,12 +319,35 @@ static void look_for_strangers(struct server *s, size_t arena)
     fclose(file);
 }
 
+/* They go on over exec: the last arena of a process has them. */
+void server_look_at_io(struct server *s, uint64_t pid)
+{
+    char path[64];
+    unsigned long long read, written;
+    size_t i = s->arenas.count;
+    while (i && s->arenas.items[i - 1].pid != pid)
+        i--;
+    if (!i || !(s->events.mask & EVENT_IO))
+        return;
+    snprintf(path, sizeof path, "/proc/%llu/io", (unsigned long long)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    if (fscanf(file, "rchar: %llu wchar: %llu", &read, &written) == 2) {
+        s->arenas.items[i - 1].has_io = true;
+        s->arenas.items[i - 1].io_read = read;
+        s->arenas.items[i - 1].io_written = written;
+    }
+    fclose(file);
+}
+
 void server_look_around(struct server *s)
 {
     for (size_t i = 0; i < s->arenas.count; i++) {
         if (s->arenas.items[i].is_gone)
             continue;
         look_at(s, i);
+        server_look_at_io(s, s->arenas.items[i].pid);
         if (s->flags & CHANNEL_FOLLOW) /* otherwise nobody asked for them */
             look_for_strangers(s, i);
     }

@@ -16,10 +16,12 @@ struct server_arena {
     struct arena_header *header; /* mapped as far as it may ever grow */
     uint64_t pid, parent_pid;
     uint64_t allocated;
-    bool is_full;            /* there was no more room for it */
-    double utime_s, stime_s; /* as last seen from outside */
-    bool is_gone;            /* the process has ended or runs another program, */
-    uint64_t gone_ns;        /* seen at this time of CLOCK_MONOTONIC */
+    bool is_full;                 /* there was no more room for it */
+    double utime_s, stime_s;      /* as last seen from outside */
+    bool has_io;                  /* the kernel's counters of its bytes are known: */
+    uint64_t io_read, io_written; /* as last seen from outside */
+    bool is_gone;                 /* the process has ended or runs another program, */
+    uint64_t gone_ns;             /* seen at this time of CLOCK_MONOTONIC */
 };
 
 /* A child of a process that is recorded, of which nothing is known. */
@@ -66,6 +68,9 @@ void server_grow_arenas(struct server *server);
  * given back, and children that have not said hello. To be called a few times a second.
  */
 void server_look_around(struct server *server);
+
+/* Reads the kernel's counters of a process that is there, if only as a zombie (-e io). */
+void server_look_at_io(struct server *server, uint64_t pid);
 
 /* Whether the process that an arena belongs to is alive and may still write to it. */
 bool server_arena_in_use(const struct server *server, size_t index);

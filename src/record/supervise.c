@@ -143,6 +143,9 @@ static void supervise(struct server *server, pid_t child, int signals, struct re
         if (wait[0].revents & POLLIN)
             take_signal(signals, child, recording, stamp);
         struct rusage usage;
+        siginfo_t ended = {0};
+        if (waitid(P_PID, (id_t)child, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid)
+            server_look_at_io(server, (uint64_t)child); /* as long as it can be looked at */
         if (wait4(child, &recording->wait_status, WNOHANG, &usage) == child) {
             measure_ticks(recording, stamp);
             recording->has_usage = true;

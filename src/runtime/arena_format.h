@@ -122,6 +122,7 @@ struct arena_header {
     _Atomic uint32_t without_context; /* events whose context could not be had: the root's */
     uint64_t heap_live, heap_most;    /* bytes, of the process: now, and at the peak */
     uint64_t heap_peak;               /* number of the peak */
+    uint64_t io_read, io_written;     /* bytes with a context that the kernel counts, too */
     _Atomic uint32_t change_count;    /* the last so many of them are below, in turn */
     uint32_t unused_too;
     struct arena_change changes[ARENA_CHANGES];

@@ -181,7 +181,8 @@ struct records *exact_records(void)
     return counts ? &mine->records : NULL;
 }
 
-/* --- keys --------------------------------------------------------------------------------------- */
+/* --- keys ---------------------------------------------------------------------------------------
+ */
 
 uint64_t exact_key(const struct walk_modules *modules, uint64_t address, uint32_t flags)
 {
@@ -260,7 +261,7 @@ static uint64_t function_behind(const struct walk_modules *modules, uint64_t tar
     uint32_t module = modules_find(modules, target);
     if (module != UINT32_MAX && modules_role(modules, module) == ROLE_PROGRAM) {
         const uint8_t *code = skip_endbr64((const uint8_t *)target);
-        code += *code == 0xf2;                     /* bnd */
+        code += *code == 0xf2;                    /* bnd */
         if (code[0] == 0xff && code[1] == 0x25) { /* jmp *…(%rip) */
             int32_t away;
             memcpy(&away, code + 2, sizeof away);
@@ -327,9 +328,9 @@ static uint32_t find_known(const struct walk_modules *modules, const struct walk
 {
     for (uint32_t i = 1; i < count; i++) {
         const struct arena_record *record = mirror_find(frames[i].slot);
-        if (record && (record->flags & RECORD_OVERFLOW ||
-                       record->callee ==
-                           exact_key(modules, function_of(modules, &frames[i]), KEY_IS_PC)))
+        if (record &&
+            (record->flags & RECORD_OVERFLOW ||
+             record->callee == exact_key(modules, function_of(modules, &frames[i]), KEY_IS_PC)))
             return i;
     }
     return count;
@@ -442,8 +443,8 @@ static struct arena_record *find_own(struct exact_thread *t, const struct slow_f
                                      const struct call *c, enum slow_reason *why)
 {
     struct arena_record *known = c->slot ? mirror_find(c->slot) : NULL;
-    if (known && (known == t->records.overflow ||
-                  c->how.site - known->first_site < known->site_count))
+    if (known &&
+        (known == t->records.overflow || c->how.site - known->first_site < known->site_count))
         return known;
     uint64_t function = c->module->base + c->site->function;
     if (known && !known->site_count &&

@@ -67,20 +67,21 @@ struct slow_frame {
 
 /* How a function was entered. */
 struct entered {
-    uint32_t site;    /* its number; 0: in no way that the parent's record has a place for */
-    uint64_t target;  /* where it led */
-    bool is_indirect; /* the site may have several callees */
-    uint64_t ret;     /* as in the record */
-    uint32_t flags;   /* enum record_flags */
+    uint32_t site;     /* its number; 0: in no way that the parent's record has a place for */
+    uint64_t target;   /* where it led */
+    bool is_indirect;  /* the site may have several callees */
+    uint64_t ret;      /* as in the record */
+    uint32_t flags;    /* enum record_flags */
     uint64_t site_key; /* for the arena: of the return address, or of the tail jump */
-    uint64_t callee;  /* start of the function that was entered */
+    uint64_t callee;   /* start of the function that was entered */
     uint64_t callee_key;
 };
 
 /*
  * The table of a thread's contexts that are found by more than a place in their parent: all callees
  * of an indirect site but the first, by that place and their address, which stubs look up too; and
- * what was entered from code that is not edited, by the parent, the function and where it came from.
+ * what was entered from code that is not edited, by the parent, the function and where it came
+ * from.
  */
 struct other_entry {
     uint64_t from; /* address of the place, or of the parent; 0: free */
@@ -187,7 +188,8 @@ void stub_leave(const struct edited_module *module, uint32_t index, struct walk_
 /* Changes registers inside the common code to those of the stub that called it. */
 bool stub_leave_common(const struct edited_module *module, struct walk_registers *r);
 
-/* --- exact.c, for agrees.c ---------------------------------------------------------------------- */
+/* --- exact.c, for agrees.c ----------------------------------------------------------------------
+ */
 
 /* The record that the mirror has for a slot, if it is that of the frame which is there now. */
 struct arena_record *mirror_find(uint64_t slot);

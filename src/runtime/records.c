@@ -168,7 +168,8 @@ struct arena_record *records_bound(struct records *r, struct arena_record *unbou
     return NULL;
 }
 
-/* --- all but the first callee of a site, and contexts without a place --------------------------- */
+/* --- all but the first callee of a site, and contexts without a place ---------------------------
+ */
 
 static bool is_key(const struct other_entry *e, const struct other_entry *key)
 {

@@ -130,7 +130,7 @@ static void emit_entry(struct emitter *e, const char *move)
 /* rax: from a place to an address. */
 static void emit_address(struct emitter *e)
 {
-    EMIT(e, "\x48\xc1\xe0\x03"     /* shl rax, 3 */
+    EMIT(e, "\x48\xc1\xe0\x03"       /* shl rax, 3 */
             "\x64\x48\x03\x04\x25"); /* add rax, fs:[arena] */
     emit_fs(e, &exact_state.arena);
 }
@@ -167,9 +167,9 @@ static void emit_find_callee(struct emitter *e, uint8_t **none, uint8_t **not_th
 {
     EMIT(e, "\x48\x8d\x54\x8a"); /* lea rdx, [rdx + rcx * 4 + child_by_site]: the place */
     emit_u8(e, RECORD_CHILD);
-    EMIT(e, "\x8b\x02"             /* mov eax, [rdx] */
-            "\x85\xc0");           /* test eax, eax */
-    *none = emit_near(e, 0x84);    /* jz slow */
+    EMIT(e, "\x8b\x02"           /* mov eax, [rdx] */
+            "\x85\xc0");         /* test eax, eax */
+    *none = emit_near(e, 0x84);  /* jz slow */
     EMIT(e, "\x48\x8b\x4c\x24"); /* mov rcx, [rsp + …]: target */
     emit_u8(e, TARGET_AT);
     emit_address(e);
@@ -190,9 +190,9 @@ static void emit_find_callee(struct emitter *e, uint8_t **none, uint8_t **not_th
     EMIT(e, "\x48\x39\x48\x08"); /* cmp [rax + 8], rcx */
     uint8_t *found = emit_short(e, 0x74);
     land(e, next);
-    EMIT(e, "\x48\x83\x38\x00");   /* cmp qword [rax], 0: free, so there is none */
+    EMIT(e, "\x48\x83\x38\x00");     /* cmp qword [rax], 0: free, so there is none */
     *not_there = emit_near(e, 0x84); /* je slow */
-    EMIT(e, "\x48\x83\xc0\x20");   /* add rax, 32 */
+    EMIT(e, "\x48\x83\xc0\x20");     /* add rax, 32 */
     emit_jump(e, again);
     land(e, found);
     EMIT(e, "\x48\x8b\x40\x18"); /* mov rax, [rax + 24]: record */
@@ -209,15 +209,15 @@ static uint8_t *emit_common(struct emitter *e, struct variant v, const uint8_t *
     bool folds = guest->flags & CHANNEL_FOLD;
     emit_entry(e, "\x48\x89\xc2");
     EMIT(e, "\x48\x39\x02");              /* cmp [rdx], rax: is it for this slot? */
-    uint8_t *early1 = emit_near(e, 0x85);  /* jne slow */
+    uint8_t *early1 = emit_near(e, 0x85); /* jne slow */
     EMIT(e, "\x48\x8b\x00");              /* mov rax, [rax]: the return address there */
     if (folds) {
         EMIT(e, "\x48\x39\x82"); /* cmp [rdx + twin], rax */
         emit_u32(e, MIRROR_TWIN);
         EMIT(e, "\x48\x8b\x52\x08"); /* mov rdx, [rdx + 8]: record */
     } else {
-        EMIT(e, "\x48\x8b\x52\x08"  /* mov rdx, [rdx + 8]: record */
-                "\x48\x39\x42");    /* cmp [rdx + ret], rax */
+        EMIT(e, "\x48\x8b\x52\x08" /* mov rdx, [rdx + 8]: record */
+                "\x48\x39\x42");   /* cmp [rdx + ret], rax */
         emit_u8(e, RECORD_RET);
     }
     uint8_t *early2 = emit_near(e, 0x85); /* jne slow */
@@ -240,10 +240,10 @@ static uint8_t *emit_common(struct emitter *e, struct variant v, const uint8_t *
     EMIT(e, "\x48\x8d\x4c\x24"); /* lea rcx, [rsp + …]: the new slot */
     emit_u8(e, new_slot_at);
     emit_entry(e, "\x48\x89\xca");
-    EMIT(e, "\x48\x89\x0a"          /* mov [rdx], rcx */
-            "\x48\x89\x42\x08");    /* mov [rdx + 8], rax */
+    EMIT(e, "\x48\x89\x0a"       /* mov [rdx], rcx */
+            "\x48\x89\x42\x08"); /* mov [rdx + 8], rax */
     if (folds) {
-        EMIT(e, "\x48\x8b\x09"  /* mov rcx, [rcx]: its return address */
+        EMIT(e, "\x48\x8b\x09"   /* mov rcx, [rcx]: its return address */
                 "\x48\x89\x8a"); /* mov [rdx + twin], rcx */
         emit_u32(e, MIRROR_TWIN);
     }
@@ -252,9 +252,10 @@ static uint8_t *emit_common(struct emitter *e, struct variant v, const uint8_t *
     land_near(e, late2);
     if (v.is_indirect)
         land_near(e, late3);
-    /* The slow path wants the site's number; from the stub's copy: mov ecx, … is before the call. */
-    EMIT(e, "\x48\x8b\x0c\x24"     /* mov rcx, [rsp]: where the stub goes on */
-            "\x8b\x49");           /* mov ecx, [rcx - …] */
+    /* The slow path wants the site's number; from the stub's copy: mov ecx, … is before the call.
+     */
+    EMIT(e, "\x48\x8b\x0c\x24" /* mov rcx, [rsp]: where the stub goes on */
+            "\x8b\x49");       /* mov ecx, [rcx - …] */
     emit_u8(e, (unsigned)-STUB_SITE_BEFORE_RETURN);
     land_near(e, early1);
     land_near(e, early2);
@@ -313,7 +314,7 @@ static void emit_counting(struct emitter *e, const struct edited_module *m,
     struct variant v = variant_of(s);
     const int32_t above = 24 + (v.is_indirect ? 8 : 0) + (v.is_tail ? 0 : 8);
     layout->saving = (uint16_t)(e->at - stub);
-    EMIT(e, "\x50\x51\x52"); /* push rax, rcx, rdx */
+    EMIT(e, "\x50\x51\x52");        /* push rax, rcx, rdx */
     if (s->slot_base == SLOT_RSP) { /* lea rax, [rsp + …]: its function's slot */
         EMIT(e, "\x48\x8d\x84\x24");
         emit_u32(e, (uint32_t)(above + s->slot_bytes));

@@ -212,8 +212,25 @@ def io():
     run = Run(["io"], "bytes")
     for kind in ("file", "pipe", "socket"):
         for metric in ("io_read", "io_written"):
-            assert run.total(metric, "move_" + kind) == run.total(metric, leaf="[%s]" % kind) == run.said(
+            assert run.total(metric, "move_" + kind) == run.total(metric, "move_" + kind, leaf="[%s]" % kind) == run.said(
                 kind), "%s %s: %s" % (metric, kind, run.total(metric, "move_" + kind))
+
+
+@test("io: through stdio, too; with what is not attributed, the kernel's counters")
+def io_stdio():
+    for program in ("stdio", "stdio_checked"):
+        run = Run(["io"], program, os.path.join(folder, "data"))
+        for key, metric, function in (("blocks", "io_written", "write_blocks"),
+                                      ("formats", "io_written", "write_formats"),
+                                      ("lines", "io_read", "read_lines"), ("little", "io_read", "read_little"),
+                                      ("copied", "io_read", "copy_in_kernel"),
+                                      ("copied", "io_written", "copy_in_kernel")):
+            assert run.total(metric, function) == run.said(key), "%s %s: %s, not %s" % (
+                program, function, run.total(metric, function), run.said(key))
+        assert run.total("io_written", "write_memory") == 0 < run.said("memory")
+        assert run.total("io_read") == run.said("rchar"), "read: %s" % run.total("io_read")
+        assert run.total("io_written") == run.said("wchar"), "written: %s" % run.total("io_written")
+        assert run.total("io_read", leaf="[not attributed]") > 0
 
 
 # What memory.c asks for in one round, by where, from its text: bytes, calls, at the peak, at the end.
