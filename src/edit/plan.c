@@ -163,13 +163,13 @@ const char *plan_reason_name(unsigned reason)
         "the instructions before it cannot be moved",
         "nothing is before it in its function",
         "where its function's return address lies is not known",
-        "a jump that may stay in its function: the data leads to places inside it"};
+        "a jump that may stay in its function, and cannot be told from a call"};
     return reason < SITE_REASONS ? names[reason] : "unknown";
 }
 
 void plan_list(const struct plan *p, FILE *out)
 {
-    static const char *const tiers[SITE_TIERS] = {"in-place", "moved", "hop", "trap", "none"};
+    static const char *const tiers[SITE_TIERS] = {"in-place", "moved", "hop", "pun", "none"};
     static const char *const kinds[SITE_KINDS] = {"call", "call*", "tail", "tail-short", "tail*"};
     static const char *const bases[] = {"?", "rsp", "rbp"};
     for (uint32_t i = 0; i < p->header->site_count; i++) {
@@ -190,7 +190,7 @@ static double percent(uint32_t part, uint32_t whole)
 
 void plan_print(const struct plan *p, const char *name, FILE *out)
 {
-    static const char *const tiers[SITE_TIERS] = {"in place", "moved", "by hop", "by trap",
+    static const char *const tiers[SITE_TIERS] = {"in place", "moved", "by hop", "by pun",
                                                   "not at all"};
     const struct plan_header *h = p->header;
     fprintf(out, "%s: %u sites in %u functions", name, h->site_count, h->function_count);

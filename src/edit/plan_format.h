@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC   UINT64_C(0x0a6e616c706c6c63) /* "cllplan\n" */
-#define PLAN_VERSION 8
+#define PLAN_VERSION 10
 
 enum site_kind {
     SITE_CALL,          /* call rel32 */
@@ -28,8 +28,8 @@ enum site_kind {
 enum site_tier {
     TIER_RETARGET, /* its rel32 is pointed at a stub */
     TIER_DISPLACE, /* it moves to a stub, with instructions before it if it is short */
-    TIER_HOP,      /* it becomes a short jump to padding nearby, which jumps to the stub */
-    TIER_TRAP,     /* only one byte is free: int3 */
+    TIER_HOP,      /* it becomes a short jump to room nearby, from where one leads to the stub */
+    TIER_PUN,      /* it becomes a jump whose last bytes are those of the instruction behind it */
     TIER_NONE,     /* cannot be changed */
     SITE_TIERS
 };
@@ -41,7 +41,7 @@ enum site_reason {
     REASON_NOT_MOVABLE,   /* the instruction before it depends on where it is, or on the stack */
     REASON_AT_START,      /* there is nothing before it */
     REASON_NO_SLOT,       /* where the return address of its function lies is not known */
-    REASON_MAY_STAY,      /* a jump that may stay in its function */
+    REASON_MAY_STAY,      /* a jump that may stay in its function, and cannot be told from a call */
     SITE_REASONS
 };
 
@@ -50,7 +50,23 @@ enum slot_base { SLOT_UNKNOWN, SLOT_RSP, SLOT_RBP };
 
 enum site_flags {
     SITE_PUSHES_RETURN = 1, /* a call that becomes a jump: the stub pushes the return address */
+    SITE_MAY_STAY = 2,      /* a jump that may stay in its function: the stub finds out */
+    SITE_MAKES_ROOM = 4,    /* TIER_HOP: the room is made by moving what is there to the stub */
 };
+
+/*
+ * Behind the code of a site that may stay in its function: the number of the function's parts, one
+ * byte, and for each part where it begins and where it ends, of four bytes each. A jump to the
+ * function's own start leaves it, as it does in functions that cannot be jumped about in.
+ */
+enum { PLAN_MOST_PARTS = 8 };
+
+/*
+ * Behind the code of a site that makes room (and behind the parts): how many bytes move, one byte;
+ * where a rel32 lies in them, plus one, one byte; what that leads to, four bytes; then the bytes.
+ * In their place there are two jumps: to where they went, and, at the hop, to the stub.
+ */
+enum { PLAN_ROOM_HEADER_BYTES = 6, PLAN_MOST_ROOM_BYTES = 9 + 15 };
 
 struct plan_site {
     uint32_t offset;
@@ -58,10 +74,10 @@ struct plan_site {
     uint32_t function; /* start of the function that it is in; of a cold part, the whole's */
     uint32_t got;      /* direct, and the target is a stub of the PLT: what that jumps through */
     int32_t slot_bytes;
-    uint32_t code;         /* TIER_DISPLACE: what runs in its place, in the code bytes */
+    uint32_t code;         /* what runs in its place, in the code bytes */
     uint8_t code_bytes;    /* of that, the transfer itself not included */
     uint8_t fixup;         /* where in it a rel32 lies that depends on the place, plus one */
-    uint8_t moved_bytes;   /* how many bytes before the site it replaces */
+    uint8_t moved_bytes;   /* how many bytes before the site move, too */
     uint8_t length;        /* of the site's instruction */
     uint8_t kind;          /* enum site_kind */
     uint8_t tier;          /* enum site_tier */
@@ -70,7 +86,7 @@ struct plan_site {
     uint32_t fixup_target; /* what the rel32 leads to */
     uint8_t flags;         /* enum site_flags */
     uint8_t unused;
-    int16_t hop; /* TIER_HOP: where the padding is, from the site */
+    int16_t hop; /* TIER_HOP: where the room is, from the site */
     uint32_t rank; /* its position when sites are sorted by function, then by offset */
 };
 
@@ -89,7 +105,7 @@ struct plan_header {
     uint32_t function_count;      /* that were decoded */
     uint32_t functions_undecoded; /* where the bytes are not all instructions */
     uint32_t tiers[SITE_KINDS][SITE_TIERS];
-    uint32_t reasons[SITE_REASONS]; /* of sites with TIER_TRAP or TIER_NONE */
+    uint32_t reasons[SITE_REASONS]; /* of sites with TIER_PUN or TIER_NONE */
     uint32_t unused;
 };
 

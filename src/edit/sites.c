@@ -1,46 +1,13 @@
 /*
  * Functions are decoded in a straight line, twice: first for what branches lead to, then for the
  * sites. Code with data in it stops the decoder, and such a function is left alone as a whole.
- *
- * A short site cannot hold a jump of five bytes, so instructions before it move with it. What moves
- * is copied as it is: an instruction may depend on its place only by one rel32. At a call, what
- * moves runs with the return address already on the stack, so it must not touch the stack; at a
- * tail jump it may.
  */
 #include "edit/sites.h"
 
-#include "edit/targets.h"
+#include "edit/finder.h"
 #include "map/decode.h"
 
-#include <Zydis/Zydis.h>
 #include <string.h>
-
-enum { JUMP_BYTES = 5, HOP_BYTES = 2, MOST_BEFORE = 4 };
-
-/* Bytes that are never run: a short site hops there, and from there to its stub. */
-struct pad {
-    uint32_t start, end;
-};
-
-struct instruction {
-    uint32_t offset;
-    ZydisDecodedInstruction decoded;
-    ZydisDecoderContext context;
-    const uint8_t *bytes;
-};
-
-struct finder {
-    const struct elf_file *file;
-    const struct map *map;
-    struct sites *out;
-    struct targets targets;
-    ZydisDecoder decoder;
-    const struct map_function *function; /* the one at hand */
-    uint32_t whole;                      /* start of what it is a part of, or its own */
-    struct instruction before[MOST_BEFORE];
-    unsigned before_count;
-    VEC(struct pad) pads; /* sorted */
-};
 
 typedef void visit_fn(struct finder *f, const struct instruction *i);
 
@@ -84,27 +51,6 @@ static bool is_direct(const struct instruction *i, uint64_t *target)
         return false;
     *target = i->offset + d->length + (uint64_t)d->raw.imm[0].value.s;
     return true;
-}
-
-static bool is_jump(const struct instruction *i)
-{
-    return i->decoded.meta.category == ZYDIS_CATEGORY_UNCOND_BR ||
-           i->decoded.meta.category == ZYDIS_CATEGORY_COND_BR;
-}
-
-/* Reads the address that a rip-relative operand names, as an offset. */
-static bool is_rip_relative(const struct instruction *i, uint64_t *offset)
-{
-    const ZydisDecodedInstruction *d = &i->decoded;
-    if (!(d->attributes & ZYDIS_ATTRIB_HAS_MODRM) || d->raw.modrm.mod != 0 || d->raw.modrm.rm != 5)
-        return false;
-    *offset = i->offset + d->length + (uint64_t)d->raw.disp.value;
-    return true;
-}
-
-static bool is_padding(const struct instruction *i)
-{
-    return i->decoded.mnemonic == ZYDIS_MNEMONIC_NOP || i->decoded.mnemonic == ZYDIS_MNEMONIC_INT3;
 }
 
 /* Does control never come out at the end of an instruction? */
@@ -183,222 +129,6 @@ static void find_slot(const struct finder *f, uint32_t offset, struct plan_site 
     site->slot_bytes = s.offset - 8;
 }
 
-/*
- * An operand relative to rsp, in code that runs with the return address already pushed: the
- * distance grows by 8, if there is room for it where it is.
- */
-static bool can_shift(const ZydisDecodedInstruction *d)
-{
-    return (d->raw.disp.size == 8 && d->raw.disp.value + 8 <= INT8_MAX) ||
-           (d->raw.disp.size == 32 && d->raw.disp.value + 8 <= INT32_MAX);
-}
-
-static bool is_rsp(ZydisRegister r)
-{
-    return ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, r) == ZYDIS_REGISTER_RSP;
-}
-
-static bool is_relative_to_rsp(const ZydisDecodedInstruction *d)
-{
-    return (d->attributes & ZYDIS_ATTRIB_HAS_MODRM) && d->raw.modrm.mod != 3 &&
-           d->raw.modrm.rm == 4 && d->raw.sib.base == 4 && !d->raw.rex.B;
-}
-
-/* Does an instruction keep its meaning in another place, here with the stack as at a call? */
-static bool is_movable(struct finder *f, const struct instruction *i, bool stack_may_move,
-                       bool *needs_fixup)
-{
-    ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
-    const ZydisDecodedInstruction *d = &i->decoded;
-    uint64_t ignored;
-    if (is_jump(i) || is_padding(i) || d->meta.category == ZYDIS_CATEGORY_CALL ||
-        d->meta.category == ZYDIS_CATEGORY_RET || d->meta.category == ZYDIS_CATEGORY_SYSCALL ||
-        d->meta.category == ZYDIS_CATEGORY_INTERRUPT || d->raw.imm[0].is_relative ||
-        !ZYAN_SUCCESS(ZydisDecoderDecodeOperands(&f->decoder, &i->context, d, o, d->operand_count)))
-        return false;
-    *needs_fixup = is_rip_relative(i, &ignored);
-    if (*needs_fixup && d->raw.imm[0].size) /* what the distance counts from lies behind that */
-        return false;
-    for (unsigned k = 0; k < d->operand_count && !stack_may_move; k++) {
-        bool is_visible = o[k].visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT;
-        if (o[k].type == ZYDIS_OPERAND_TYPE_REGISTER && is_rsp(o[k].reg.value))
-            return false;
-        if (o[k].type == ZYDIS_OPERAND_TYPE_MEMORY && is_rsp(o[k].mem.base) &&
-            (!is_visible || !can_shift(d)))
-            return false;
-    }
-    return true;
-}
-
-/* Copies an instruction to the code of a displaced site. */
-static void move(struct finder *f, const struct instruction *i, bool is_shifted,
-                 struct plan_site *site)
-{
-    uint64_t target;
-    if (is_rip_relative(i, &target)) {
-        site->fixup = (uint8_t)(site->code_bytes + i->decoded.raw.disp.offset + 1);
-        site->fixup_target = (uint32_t)target;
-    }
-    size_t start = f->out->code.count;
-    for (unsigned k = 0; k < i->decoded.length; k++)
-        vec_push(&f->out->code, i->bytes[k]);
-    if (is_shifted && is_relative_to_rsp(&i->decoded)) {
-        int32_t shifted = (int32_t)i->decoded.raw.disp.value + 8;
-        memcpy(f->out->code.items + start + i->decoded.raw.disp.offset, &shifted,
-               i->decoded.raw.disp.size / 8);
-    }
-    site->code_bytes = (uint8_t)(site->code_bytes + i->decoded.length);
-}
-
-/*
- * Chooses the instructions that move with the site: from before[first] on. Returns the number of
- * their bytes, or -1 with the reason in the site.
- */
-static int choose_moved(struct finder *f, const struct instruction *i, bool stack_may_move,
-                        struct plan_site *site, unsigned *first)
-{
-    unsigned moved = 0, fixups = 0;
-    uint64_t ignored;
-    fixups += (unsigned)is_rip_relative(i, &ignored);
-    *first = f->before_count;
-    while (moved + i->decoded.length < JUMP_BYTES) {
-        bool needs_fixup = false;
-        if (*first == 0) {
-            site->reason = REASON_AT_START;
-            return -1;
-        }
-        uint32_t next = *first < f->before_count ? f->before[*first].offset : i->offset;
-        if (targets_has(&f->targets, next)) {
-            site->reason = REASON_BRANCH_TARGET;
-            return -1;
-        }
-        const struct instruction *b = &f->before[--*first];
-        if (!is_movable(f, b, stack_may_move, &needs_fixup) || (fixups += needs_fixup) > 1) {
-            site->reason = REASON_NOT_MOVABLE;
-            return -1;
-        }
-        moved += b->decoded.length;
-    }
-    site->reason = REASON_NONE;
-    return (int)moved;
-}
-
-/* Behind a jump that is always taken there may be padding to write over. */
-static bool has_padding_behind(const struct finder *f, const struct instruction *i)
-{
-    uint32_t end = i->offset + i->decoded.length;
-    const struct code_range *code = elf_code_at(f->file, f->file->base + end);
-    if (i->decoded.meta.category != ZYDIS_CATEGORY_UNCOND_BR || !code)
-        return false;
-    uint32_t most = (uint32_t)(code->end - f->file->base);
-    if (i->offset + JUMP_BYTES > most)
-        return false;
-    for (uint32_t at = end; at < i->offset + JUMP_BYTES; at++)
-        if (targets_has(&f->targets, at))
-            return false;
-    return decode_padding(f->file, end, most) >= i->offset + JUMP_BYTES - end;
-}
-
-/* An indirect transfer becomes `push` of its operand: the same bytes with another digit. */
-static bool add_push(struct finder *f, const struct instruction *i, struct plan_site *site)
-{
-    enum { DIGIT_PUSH = 6 };
-    const ZydisDecodedInstruction *d = &i->decoded;
-    bool is_shifted = site->kind == SITE_CALL_INDIRECT && is_relative_to_rsp(d);
-    if ((is_shifted && !can_shift(d)) ||
-        (d->attributes & (ZYDIS_ATTRIB_HAS_SEGMENT_FS | ZYDIS_ATTRIB_HAS_SEGMENT_GS)))
-        return false;
-    size_t at = f->out->code.count + d->raw.modrm.offset;
-    move(f, i, site->kind == SITE_CALL_INDIRECT, site);
-    f->out->code.items[at] = (uint8_t)((f->out->code.items[at] & ~0x38) | DIGIT_PUSH << 3);
-    return true;
-}
-
-/* Bytes that are written over cannot be used for anything else. */
-static void take_bytes(struct finder *f, uint32_t start, uint32_t end)
-{
-    for (uint32_t at = start; at < end; at++)
-        targets_add(&f->targets, at);
-}
-
-/* Takes the first bytes of a pad that a short jump from the site reaches. */
-static bool find_hop(struct finder *f, const struct instruction *i, struct plan_site *site)
-{
-    int64_t from = (int64_t)i->offset + HOP_BYTES;
-    size_t low = 0, high = f->pads.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if ((int64_t)f->pads.items[middle].end < from + INT8_MIN)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < f->pads.count && (int64_t)f->pads.items[low].start <= from + INT8_MAX; low++) {
-        struct pad *p = &f->pads.items[low];
-        while (p->start < p->end &&
-               ((int64_t)p->start < from + INT8_MIN || targets_has(&f->targets, p->start)))
-            p->start++;
-        if (p->end - p->start < JUMP_BYTES || (int64_t)p->start > from + INT8_MAX)
-            continue;
-        bool is_free = true;
-        for (uint32_t at = p->start; at < p->start + JUMP_BYTES; at++)
-            is_free &= !targets_has(&f->targets, at);
-        if (!is_free)
-            continue;
-        site->hop = (int16_t)(p->start - i->offset);
-        take_bytes(f, p->start, p->start + JUMP_BYTES);
-        p->start += JUMP_BYTES;
-        return true;
-    }
-    return false;
-}
-
-static void displace(struct finder *f, const struct instruction *i, struct plan_site *site)
-{
-    bool is_call = site->kind == SITE_CALL_INDIRECT;
-    bool is_indirect = is_call || site->kind == SITE_TAIL_INDIRECT;
-    unsigned first;
-    int moved = choose_moved(f, i, !is_call, site, &first);
-    if (moved < 0 && is_call) { /* what uses the stack can move if the return address comes later */
-        moved = choose_moved(f, i, true, site, &first);
-        site->flags = SITE_PUSHES_RETURN;
-    }
-    if (moved < 0 && has_padding_behind(f, i)) {
-        take_bytes(f, i->offset + i->decoded.length, i->offset + JUMP_BYTES);
-        site->reason = REASON_NONE;
-        first = f->before_count;
-        moved = 0;
-    }
-    site->tier = TIER_TRAP;
-    if (moved < 0) {
-        enum site_reason why = site->reason;
-        if (i->decoded.length < HOP_BYTES || !find_hop(f, i, site))
-            return;
-        site->tier = TIER_HOP;
-        site->flags = is_call ? SITE_PUSHES_RETURN : 0;
-        site->code = (uint32_t)f->out->code.count;
-        site->reason = REASON_NONE;
-        if (is_indirect && !add_push(f, i, site)) {
-            site->tier = TIER_TRAP;
-            site->reason = (uint8_t)why;
-        }
-        return;
-    }
-    size_t code = f->out->code.count;
-    site->code = (uint32_t)code;
-    for (unsigned k = first; k < f->before_count; k++)
-        move(f, &f->before[k], is_call && !site->flags, site);
-    if (is_indirect && !add_push(f, i, site)) {
-        f->out->code.count = code;
-        site->code_bytes = site->fixup = 0;
-        site->fixup_target = site->code = 0;
-        site->reason = REASON_NOT_MOVABLE;
-        return;
-    }
-    site->moved_bytes = (uint8_t)moved;
-    site->tier = TIER_DISPLACE;
-}
-
 static bool is_plt(const struct finder *f, uint32_t offset)
 {
     const struct code_range *code = elf_code_at(f->file, f->file->base + offset);
@@ -430,11 +160,79 @@ static uint32_t got_of(const struct finder *f, uint64_t target)
     return (uint32_t)(next + 6 + (uint64_t)(int64_t)relative);
 }
 
+static int compare_parts(const void *a, const void *b)
+{
+    const struct part *x = a, *y = b;
+    if (x->whole != y->whole)
+        return x->whole < y->whole ? -1 : 1;
+    return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static void find_parts(struct finder *f)
+{
+    for (uint32_t k = 0; k < f->map->function_count; k++) {
+        const struct map_function *fn = &f->map->functions[k];
+        uint32_t whole = whole_of(f->map, fn)->start;
+        if (fn->size)
+            vec_push(&f->parts, (struct part){whole, fn->start, fn->start + fn->size});
+    }
+    if (f->parts.count)
+        qsort(f->parts.items, f->parts.count, sizeof *f->parts.items, compare_parts);
+}
+
+/* The parts of the function at hand, itself among them. */
+static const struct part *parts_of(const struct finder *f, unsigned *count)
+{
+    size_t low = 0, high = f->parts.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (f->parts.items[middle].whole < f->whole)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *count = 0;
+    while (low + *count < f->parts.count && f->parts.items[low + *count].whole == f->whole)
+        ++*count;
+    return f->parts.items + low;
+}
+
 /* May a jump stay in its function? Only where the data leads to places inside it. */
 static bool may_stay_inside(const struct finder *f)
 {
-    const struct map_function *fn = f->function;
-    return targets_has_label(&f->targets, fn->start, fn->start + fn->size);
+    unsigned count;
+    const struct part *parts = parts_of(f, &count);
+    for (unsigned k = 0; k < count; k++)
+        if (targets_has_label(&f->targets, parts[k].start, parts[k].end))
+            return true;
+    return false;
+}
+
+static void add_number(struct sites *out, uint32_t number)
+{
+    for (unsigned k = 0; k < 4; k++)
+        vec_push(&out->code, (uint8_t)(number >> 8 * k));
+}
+
+/* A jump that may stay in its function: the stub must know what that is. */
+static void displace_may_stay(struct finder *f, const struct instruction *i, struct plan_site *site)
+{
+    unsigned count;
+    const struct part *parts = parts_of(f, &count);
+    site->flags |= SITE_MAY_STAY;
+    if (count > PLAN_MOST_PARTS) {
+        site->tier = TIER_NONE;
+        site->reason = REASON_MAY_STAY;
+        return;
+    }
+    displace(f, i, site);
+    if (site->tier == TIER_NONE)
+        return;
+    vec_push(&f->out->code, (uint8_t)count);
+    for (unsigned k = 0; k < count; k++) {
+        add_number(f->out, parts[k].start + (parts[k].start == f->whole));
+        add_number(f->out, parts[k].end);
+    }
 }
 
 static void add_site(struct finder *f, const struct instruction *i, enum site_kind kind,
@@ -450,8 +248,7 @@ static void add_site(struct finder *f, const struct instruction *i, enum site_ki
         site.tier = TIER_RETARGET;
         site.got = got_of(f, target);
     } else if (kind == SITE_TAIL_INDIRECT && may_stay_inside(f)) {
-        site.tier = TIER_NONE;
-        site.reason = REASON_MAY_STAY;
+        displace_may_stay(f, i, &site);
     } else {
         displace(f, i, &site);
     }
@@ -498,6 +295,12 @@ static bool is_switch(const struct finder *f, const struct instruction *i)
     return to == (d->raw.modrm.rm | (unsigned)d->raw.rex.B << 3);
 }
 
+/* Not to another segment of code, as only bytes that are no instructions do. */
+static bool is_near(const struct instruction *i)
+{
+    return i->decoded.meta.branch_type == ZYDIS_BRANCH_TYPE_NEAR;
+}
+
 static void find_sites(struct finder *f, const struct instruction *i)
 {
     const ZydisDecodedInstruction *d = &i->decoded;
@@ -506,13 +309,37 @@ static void find_sites(struct finder *f, const struct instruction *i)
     if (d->meta.category == ZYDIS_CATEGORY_CALL) {
         if (direct && target != i->offset + d->length) /* call to the next: it reads its own pc */
             add_site(f, i, SITE_CALL, target);
-        else if (!direct)
+        else if (!direct && is_near(i))
             add_site(f, i, SITE_CALL_INDIRECT, 0);
     } else if (is_jump(i) && direct && is_tail(f, i, target)) {
         add_site(f, i, d->raw.imm[0].size == 32 ? SITE_TAIL : SITE_TAIL_SHORT, target);
-    } else if (d->mnemonic == ZYDIS_MNEMONIC_JMP && !direct && is_as_at_entry(f->map, i->offset) &&
-               !is_switch(f, i)) {
+    } else if (d->mnemonic == ZYDIS_MNEMONIC_JMP && !direct && is_near(i) &&
+               is_as_at_entry(f->map, i->offset) && !is_switch(f, i)) {
         add_site(f, i, SITE_TAIL_INDIRECT, 0);
+    }
+}
+
+static void keep(struct finder *f, const struct instruction *i)
+{
+    vec_push(&f->all, *i);
+}
+
+/* Makes room for the puns of the function at hand, whose sites begin with the one of this index. */
+static void make_rooms(struct finder *f, size_t site)
+{
+    while (site < f->out->items.count && f->out->items.items[site].tier != TIER_PUN)
+        site++;
+    if (site == f->out->items.count)
+        return;
+    f->all.count = 0;
+    each_instruction(f, keep);
+    for (size_t at = 0; at < f->all.count && site < f->out->items.count; at++) {
+        struct plan_site *s = &f->out->items.items[site];
+        if (f->all.items[at].offset != s->offset)
+            continue;
+        if (s->tier == TIER_PUN)
+            make_room(f, f->all.items, f->all.count, at, s);
+        site++;
     }
 }
 
@@ -542,6 +369,7 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
     *out = (struct sites){0};
     ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
     targets_begin(&f.targets, file, map);
+    find_parts(&f);
     for (uint32_t k = 0; k < map->function_count; k++) {
         f.function = &map->functions[k];
         if (each_instruction(&f, find_targets) && k + 1 < map->function_count)
@@ -561,10 +389,13 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
             out->items.count = sites;
             out->code.count = code;
         }
+        make_rooms(&f, sites);
     }
     rank_sites(out);
     targets_free(&f.targets);
     vec_free(&f.pads);
+    vec_free(&f.parts);
+    vec_free(&f.all);
 }
 
 void sites_free(struct sites *sites)

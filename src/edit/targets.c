@@ -22,6 +22,23 @@ bool targets_has_label(const struct targets *t, uint32_t start, uint32_t end)
     return false;
 }
 
+void targets_take(struct targets *t, uint64_t start, uint64_t end)
+{
+    for (uint64_t at = start; at < end; at++)
+        if (at >= t->start && at < t->end)
+            t->taken[(at - t->start) / 64] |= UINT64_C(1) << (at - t->start) % 64;
+}
+
+bool targets_are_free(const struct targets *t, uint64_t start, uint64_t end)
+{
+    for (uint64_t at = start; at < end; at++)
+        if (at < t->start || at >= t->end ||
+            (t->taken[(at - t->start) / 64] >> (at - t->start) % 64 & 1) ||
+            (at > start && targets_has(t, at)))
+            return false;
+    return true;
+}
+
 /* Whatever looks like the address of code, in data: jump tables, computed gotos, callbacks. */
 static void add_words(struct targets *t, const struct elf_file *file, Elf_Scn *section)
 {
@@ -115,6 +132,7 @@ void targets_begin(struct targets *t, const struct elf_file *file, const struct 
     *t = (struct targets){.start = map->header->code_start, .end = map->header->code_end};
     t->bits = must_calloc((t->end - t->start) / 64 + 1, sizeof *t->bits);
     t->labels = must_calloc((t->end - t->start) / 64 + 1, sizeof *t->labels);
+    t->taken = must_calloc((t->end - t->start) / 64 + 1, sizeof *t->taken);
     for (uint32_t i = 0; i < map->function_count; i++)
         targets_add(t, map->functions[i].start);
     add_sections(t, file);
@@ -125,6 +143,7 @@ void targets_free(struct targets *t)
 {
     free(t->bits);
     free(t->labels);
+    free(t->taken);
 }
 
 void targets_add_table(struct targets *t, const struct elf_file *file, uint64_t offset)

@@ -11,6 +11,7 @@
 struct targets {
     uint64_t *bits;   /* one for each byte of code */
     uint64_t *labels; /* of those, those that the data leads to */
+    uint64_t *taken;  /* bytes that are written over: they cannot be used for anything else */
     uint32_t start, end;
 };
 
@@ -29,6 +30,11 @@ static inline bool targets_has(const struct targets *t, uint64_t offset)
     return offset >= t->start && offset < t->end &&
            (t->bits[(offset - t->start) / 64] >> (offset - t->start) % 64 & 1);
 }
+
+void targets_take(struct targets *t, uint64_t start, uint64_t end);
+
+/* May the bytes be written over, by somebody who takes care of who jumps to the first of them? */
+bool targets_are_free(const struct targets *t, uint64_t start, uint64_t end);
 
 /* Does the data lead to a place inside a function, behind its start? Jumps within it need that. */
 bool targets_has_label(const struct targets *t, uint32_t start, uint32_t end);

@@ -549,7 +549,7 @@ static void grow_calls(struct grown_tree *g, const struct arena_view *v,
     struct key_table places = {0};
     VEC(const struct arena_record_chunk *) chunks = {0};
     uint64_t most = v->size / sizeof(struct arena_record_chunk);
-    uint64_t left = v->size / sizeof(struct arena_record);
+    uint64_t left = v->size / ARENA_RECORD_ALIGN;
     const struct arena_record_chunk *k;
     for (uint32_t place = t->first_record_chunk; most-- && (k = at(v, place, sizeof *k));
          place = k->next)
@@ -557,12 +557,14 @@ static void grow_calls(struct grown_tree *g, const struct arena_view *v,
     for (size_t i = chunks.count; i-- > 0;) {
         uint64_t start =
             (uint64_t)((const char *)chunks.items[i] - v->bytes) + chunks.items[i]->start;
-        uint64_t end = start + chunks.items[i]->used;
+        uint32_t used = chunks.items[i]->used, room = chunks.items[i]->room;
+        uint64_t end = start + (used < room ? used : room);
         const struct arena_record *r;
         for (uint64_t next = start;
              next < end && left-- && (r = at(v, (uint32_t)(next / 8), sizeof *r));
-             next += arena_record_bytes(r->site_count))
-            add_calls(g, &places, r, (uint32_t)(next / 8));
+             next += r->enter ? arena_record_bytes(r->site_count) : ARENA_RECORD_ALIGN)
+            if (r->enter) /* or its bytes were taken, and it was never made */
+                add_calls(g, &places, r, (uint32_t)(next / 8));
     }
     vec_free(&chunks);
     free_table(&places);

@@ -18,9 +18,11 @@ bool exact_leave_stub(struct walk_registers *r)
     was_jumping = false;
     if (pc >= (uint64_t)__start_exact_slow_text && pc < (uint64_t)__stop_exact_slow_text)
         return false;
+    pc = edited_behind_pun(pc);
     const struct edited_module *m = edited_by_stub(pc);
     if (!m)
         return true;
+    r->value[X86_RIP] = pc;
     stub_leave_common(m, r);
     uint32_t site = edited_site_of_stub(r->value[X86_RIP]);
     if (!site)

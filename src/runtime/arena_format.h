@@ -289,7 +289,11 @@ enum record_flags {
     RECORD_OVERFLOW = 4 /* counts whatever there was no room for */
 };
 
-/* Records of one thread, one behind the other. `used` is raised after a record is complete. */
+/*
+ * Records of one thread, one behind the other. `used`, which may be more than there is room, is
+ * raised before a record is made: bytes without `enter` are none, and are passed over in steps of
+ * ARENA_RECORD_ALIGN.
+ */
 struct arena_record_chunk {
     uint32_t next;
     uint32_t start; /* of the first record, from the start of the chunk, in bytes */

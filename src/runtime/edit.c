@@ -22,7 +22,7 @@ static uint32_t next_site = 1;
 
 void exact_slow_entry(void) __attribute__((visibility("hidden")));
 
-const struct edited_module *edited_by_site(uint32_t site)
+SLOW_TEXT const struct edited_module *edited_by_site(uint32_t site)
 {
     uint32_t low = 0, high = edited_count;
     while (low < high) {
@@ -113,6 +113,16 @@ const struct edited_module *edited_by_stub(uint64_t address)
     return NULL;
 }
 
+uint64_t edited_behind_pun(uint64_t address)
+{
+    for (uint32_t m = edited_count; m-- > 0;) {
+        uint64_t stub = edited[m].base ? pun_leads_to(&edited[m], address) : 0;
+        if (stub)
+            return stub;
+    }
+    return address;
+}
+
 uint32_t edited_site_of_stub(uint64_t address)
 {
     const struct edited_module *e = edited_by_stub(address);
@@ -140,7 +150,7 @@ void edited_renumber(uint64_t base, uint32_t module_id)
             edited[i].module_id = module_id;
 }
 
-static uint8_t *map_at(uint64_t place, uint64_t bytes)
+uint8_t *edit_map_at(uint64_t place, uint64_t bytes)
 {
     place &= ~(uint64_t)(PAGE - 1);
     long got =
@@ -161,9 +171,9 @@ static uint8_t *map_near(uint64_t start, uint64_t end, uint64_t bytes)
     uint8_t *memory = NULL;
     for (uint64_t away = step; !memory && away + (end - start) + bytes < reach; away += step)
         if (start > bytes + away + (1 << 16))
-            memory = map_at(start - bytes - away, bytes);
+            memory = edit_map_at(start - bytes - away, bytes);
     for (uint64_t away = heap; !memory && away + (end - start) + bytes < reach; away += step)
-        memory = map_at(end + away, bytes);
+        memory = edit_map_at(end + away, bytes);
     return memory;
 }
 
@@ -195,7 +205,9 @@ static bool is_in_code(const struct edit_request *r, const struct plan_site *s)
 {
     const ElfW(Phdr) *headers = r->headers;
     uint64_t start = r->base + s->offset - s->moved_bytes;
-    uint64_t end = r->base + s->offset + (s->length > 5 ? s->length : 5);
+    /* The last bytes of a pun are those behind it; with prefixes, they are more. */
+    uint64_t bytes = s->tier == TIER_PUN ? s->length + 4u : s->length > 5 ? s->length : 5u;
+    uint64_t end = r->base + s->offset + bytes;
     for (unsigned i = 0; i < r->header_count; i++) {
         uint64_t low = r->bias + headers[i].p_vaddr;
         if (headers[i].p_type == PT_LOAD && (headers[i].p_flags & PF_X) && start >= low &&
@@ -205,19 +217,23 @@ static bool is_in_code(const struct edit_request *r, const struct plan_site *s)
     return false;
 }
 
-static void write_stubs(const struct edit_request *r, const struct edited_module *m)
+static void write_stubs(const struct edit_request *r, struct edited_module *m)
 {
     uint8_t *at = (uint8_t *)m->common.end;
     const uint8_t *end = (const uint8_t *)m->layouts;
     uint64_t not_edited = 0;
+    uint32_t puns = 0;
     for (uint32_t i = 0; i < m->plan->site_count; i++) {
         const struct plan_site *s = &m->sites[i];
         m->layouts[i].start = (uint32_t)(at - m->stubs);
-        if (s->tier <= TIER_HOP && end - at >= stub_most_bytes(s) && is_in_code(r, s))
-            at = stub_write(at, m, i);
-        else
+        if (s->tier == TIER_NONE || end - at < stub_most_bytes(s) || !is_in_code(r, s)) {
             not_edited++;
+            continue;
+        }
+        at = stub_write(at, m, i);
+        puns += s->tier == TIER_PUN;
     }
+    not_edited += pun_sites(m, puns);
     guest->arena->sites += m->plan->site_count;
     guest->arena->sites_not_edited += not_edited;
 }
@@ -239,10 +255,14 @@ bool edit_module(const struct edit_request *r)
     m.by_rank = (const void *)(m.sites + h->site_count);
     m.code = (const uint8_t *)(m.by_rank + h->site_count);
     uint64_t stubs = STUB_POINTER_BYTES + STUB_COMMON_BYTES;
-    for (uint32_t i = 0; i < h->site_count; i++)
+    uint32_t puns = 0;
+    for (uint32_t i = 0; i < h->site_count; i++) {
         stubs += stub_most_bytes(&m.sites[i]);
+        puns += m.sites[i].tier == TIER_PUN;
+    }
     stubs = (stubs + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-    m.stub_bytes = stubs + h->site_count * sizeof *m.layouts;
+    uint64_t layouts = (h->site_count * sizeof *m.layouts + 7) & ~(uint64_t)7;
+    m.stub_bytes = stubs + layouts + pun_table_bytes(puns);
     uint64_t last = r->base + m.sites[h->site_count - 1].offset;
     m.stubs = map_near(r->base, last, m.stub_bytes);
     if (!m.stubs || !protect(r, true)) {
@@ -252,12 +272,14 @@ bool edit_module(const struct edit_request *r)
         return false;
     }
     m.layouts = (void *)(m.stubs + stubs);
+    m.pun_pages = (void *)(m.stubs + stubs + layouts);
     *(void (**)(void))m.stubs = exact_slow_entry;
     stub_write_common(m.stubs + STUB_POINTER_BYTES, m.stubs, &m.common);
-    edited[edited_count] = m;
+    struct edited_module *kept = &edited[edited_count];
+    *kept = m;
     next_site += h->site_count;
     edited_count++;
-    write_stubs(r, &m);
+    write_stubs(r, kept);
     raw_syscall3(SYS_mprotect, (long)m.stubs, (long)stubs, PROT_READ | PROT_EXEC);
     protect(r, false);
     return true;
@@ -269,6 +291,7 @@ void edit_forget_module(uint64_t base)
         if (edited[i].base != base)
             continue;
         edited[i].base = 0;
+        pun_forget(&edited[i]);
         raw_syscall3(SYS_munmap, (long)edited[i].stubs, (long)edited[i].stub_bytes, 0);
         edited[i].stubs = NULL;
         edited[i].layouts = NULL;

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { MOST_FRAMES = 1 << 16, STACK_BYTES = 64 << 10, MOST_UNBOUND = 32 };
+enum { MOST_FRAMES = 1 << 16, STACK_BYTES = 64 << 10, MOST_UNBOUND = 32, CALLEES = 1 << 13 };
 
 /* Where every thread begins: nothing matches, so the first site of a thread takes the slow way. */
 static struct mirror_entry nothing;
@@ -36,6 +36,7 @@ struct exact_thread {
     struct unbound unbound[MOST_UNBOUND];
     uint32_t unbound_count;
     struct exact_state before_fork;
+    struct callee callees[CALLEES]; /* by a hash of the target */
     bool busy;
     uint8_t stack[STACK_BYTES] __attribute__((aligned(16))); /* the slow path's own */
 };
@@ -73,7 +74,7 @@ static void *map_private(uint64_t bytes)
     return raw_mmap(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 }
 
-static bool folds(void)
+ALWAYS_INLINE bool folds(void)
 {
     return guest->flags & CHANNEL_FOLD;
 }
@@ -124,6 +125,7 @@ static struct exact_thread *begin(void)
     t->thread = thread;
     t->arena = guest->arena;
     t->mirror = map_mirror();
+    exact_state.arena = guest->arena;
     if (!t->mirror || !records_begin(&t->records, thread->record)) {
         free_thread(t);
         without_memory = guest->arena;
@@ -131,23 +133,22 @@ static struct exact_thread *begin(void)
     }
     exact_state.mirror = t->mirror;
     exact_state.mask = MIRROR_BYTES - sizeof(struct mirror_entry);
-    exact_state.arena = guest->arena;
     return mine = t;
 }
 
 /* --- the mirror ------------------------------------------------------------------------------- */
 
-static struct mirror_entry *entry_of(uint64_t slot)
+ALWAYS_INLINE struct mirror_entry *entry_of(uint64_t slot)
 {
     return (void *)((char *)exact_state.mirror + (slot & exact_state.mask));
 }
 
-static uint64_t *twin_of(struct mirror_entry *entry)
+ALWAYS_INLINE uint64_t *twin_of(struct mirror_entry *entry)
 {
     return (uint64_t *)((char *)entry + MIRROR_TWIN);
 }
 
-struct arena_record *mirror_find(uint64_t slot)
+ALWAYS_INLINE struct arena_record *find_in_mirror(uint64_t slot)
 {
     struct mirror_entry *entry = entry_of(slot);
     if (!slot || entry->slot != slot || !entry->record)
@@ -156,6 +157,11 @@ struct arena_record *mirror_find(uint64_t slot)
         return entry->record;
     uint64_t ret = folds() ? *twin_of(entry) : entry->record->ret;
     return ret && ret == *(const uint64_t *)slot ? entry->record : NULL;
+}
+
+struct arena_record *mirror_find(uint64_t slot)
+{
+    return find_in_mirror(slot);
 }
 
 /* `ret`: of the frame, if it was called from a site. */
@@ -181,8 +187,7 @@ struct records *exact_records(void)
     return counts ? &mine->records : NULL;
 }
 
-/* --- keys ---------------------------------------------------------------------------------------
- */
+/* --- keys --------------------------------------------------------------------------------------- */
 
 uint64_t exact_key(const struct walk_modules *modules, uint64_t address, uint32_t flags)
 {
@@ -250,38 +255,67 @@ void exact_process_ends(void)
 /* --- resynchronisation ------------------------------------------------------------------------ */
 
 /* What a direct site leads to; through the PLT, what that is bound to. */
-static uint64_t target_of(const struct edited_module *m, const struct plan_site *s)
+ALWAYS_INLINE uint64_t target_of(const struct edited_module *m, const struct plan_site *s)
 {
     return s->got ? *(const uint64_t *)(m->base + s->got) : m->base + s->target;
 }
 
-/* The function behind an address that was called: of a stub of the PLT, what it is bound to. */
-static uint64_t function_behind(const struct walk_modules *modules, uint64_t target)
+/*
+ * The function behind an address that was called: of a stub of the PLT, what it is bound to. Not
+ * final: it is not bound yet.
+ */
+static uint64_t function_behind(const struct walk_modules *modules, uint64_t target, bool *is_final)
 {
     uint32_t module = modules_find(modules, target);
+    *is_final = true;
     if (module != UINT32_MAX && modules_role(modules, module) == ROLE_PROGRAM) {
         const uint8_t *code = skip_endbr64((const uint8_t *)target);
-        code += *code == 0xf2;                    /* bnd */
+        code += *code == 0xf2;                     /* bnd */
         if (code[0] == 0xff && code[1] == 0x25) { /* jmp *…(%rip) */
             int32_t away;
             memcpy(&away, code + 2, sizeof away);
             uint64_t bound = *(const uint64_t *)(code + 6 + away);
-            if (!is_binder(bound))
+            *is_final = !is_binder(bound);
+            if (*is_final)
                 target = bound;
+        } else if (is_binder(target)) {
+            *is_final = false;
         }
     }
     return modules_function(modules, target);
 }
 
-/* How the function of a frame was entered, by the return address of the frame above it. */
-static struct entered entered_by(const struct walk_modules *modules, uint64_t call,
-                                 uint32_t call_flags, uint64_t function)
+ALWAYS_INLINE struct callee *callee_place(struct exact_thread *t, uint64_t target)
 {
+    uint64_t h = 0;
+    __asm__("crc32q %1, %0" : "+r"(h) : "r"(target));
+    return &t->callees[h & (CALLEES - 1)];
+}
+
+static const struct callee *find_callee(struct exact_thread *t, uint64_t target)
+{
+    struct callee *c = callee_place(t, target);
+    if (c->target == target && c->generation == modules_generation)
+        return c;
+    bool is_final;
+    *c = (struct callee){.target = target};
+    c->function = function_behind(guest->modules, target, &is_final);
+    c->key = exact_key(guest->modules, c->function, KEY_IS_PC);
+    edited_sites_of(c->function, &c->first_site, &c->site_count);
+    if (is_final)
+        c->generation = modules_generation;
+    return c;
+}
+
+/* How the function of a frame was entered, by the return address of the frame above it. */
+static struct entered entered_by(struct exact_thread *t, uint64_t call, uint32_t call_flags,
+                                 uint64_t function)
+{
+    const struct walk_modules *modules = guest->modules;
     struct entered how = {.site = call && !call_flags ? edited_site_behind(call) : 0,
                           .target = function,
                           .site_key = call ? exact_key(modules, call, call_flags) : 0,
-                          .callee = function,
-                          .callee_key = exact_key(modules, function, KEY_IS_PC)};
+                          .callee = *find_callee(t, function)};
     if (!how.site)
         return how;
     how.ret = call;
@@ -292,7 +326,7 @@ static struct entered entered_by(const struct walk_modules *modules, uint64_t ca
         how.target = target_of(m, s);
         how.is_indirect = false;
         /* A direct call to another function, which then went on here by a tail jump. */
-        if (function_behind(modules, how.target) != function)
+        if (find_callee(t, how.target)->function != function)
             how.site = 0;
     }
     return how;
@@ -328,9 +362,9 @@ static uint32_t find_known(const struct walk_modules *modules, const struct walk
 {
     for (uint32_t i = 1; i < count; i++) {
         const struct arena_record *record = mirror_find(frames[i].slot);
-        if (record &&
-            (record->flags & RECORD_OVERFLOW ||
-             record->callee == exact_key(modules, function_of(modules, &frames[i]), KEY_IS_PC)))
+        if (record && (record->flags & RECORD_OVERFLOW ||
+                       record->callee ==
+                           exact_key(modules, function_of(modules, &frames[i]), KEY_IS_PC)))
             return i;
     }
     return count;
@@ -364,7 +398,7 @@ static struct arena_record *walk_anew(struct exact_thread *t, const struct walk_
         if (modules_role(modules, f->module) == ROLE_OURS)
             continue;
         if (i != known) {
-            struct entered how = entered_by(modules, call, call_flags, function_of(modules, f));
+            struct entered how = entered_by(t, call, call_flags, function_of(modules, f));
             if (i + 1 < walked.count && t->frames[i + 1].pc != call) /* one of ours is between */
                 how.ret = 0;
             record = arena_at(records_child(&t->records, record, &how)->enter);
@@ -412,30 +446,29 @@ struct call {
     bool is_tail;
 };
 
-static struct call call_at(const struct slow_frame *f)
+/* All but the callee. */
+ALWAYS_INLINE void call_at(const struct slow_frame *f,
+                                                          struct call *c)
 {
-    const struct walk_modules *modules = guest->modules;
     uint32_t number = (uint32_t)f->site;
     const struct edited_module *m = edited_by_site(number);
     const struct plan_site *s = &m->sites[m->by_rank[number - m->first_site]];
     bool is_indirect = s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT;
-    struct call c = {.module = m, .site = s, .is_tail = s->kind >= SITE_TAIL};
-    c.new_slot = (uint64_t)(uintptr_t)&f->above[is_indirect];
-    c.sp = c.new_slot + (c.is_tail ? 0 : 8);
-    if (s->slot_base == SLOT_RSP)
-        c.slot = c.sp + (uint64_t)(int64_t)s->slot_bytes;
-    else if (s->slot_base == SLOT_RBP)
-        c.slot = f->rbp + (uint64_t)(int64_t)s->slot_bytes;
-    uint32_t offset = c.is_tail ? s->offset : s->offset + s->length;
-    c.how = (struct entered){.site = number,
-                             .target = is_indirect ? f->above[0] : target_of(m, s),
-                             .is_indirect = is_indirect,
-                             .ret = m->base + offset,
-                             .flags = c.is_tail ? RECORD_TAIL : 0,
-                             .site_key = KEY_MAKE(m->module_id, c.is_tail ? KEY_IS_PC : 0, offset)};
-    c.how.callee = function_behind(modules, c.how.target);
-    c.how.callee_key = exact_key(modules, c.how.callee, KEY_IS_PC);
-    return c;
+    c->module = m;
+    c->site = s;
+    c->is_tail = s->kind >= SITE_TAIL;
+    c->new_slot = (uint64_t)(uintptr_t)&f->above[is_indirect];
+    c->sp = c->new_slot + (c->is_tail ? 0 : 8);
+    c->slot = s->slot_base == SLOT_RSP   ? c->sp + (uint64_t)(int64_t)s->slot_bytes
+              : s->slot_base == SLOT_RBP ? f->rbp + (uint64_t)(int64_t)s->slot_bytes
+                                         : 0;
+    uint32_t offset = c->is_tail ? s->offset : s->offset + s->length;
+    c->how.site = number;
+    c->how.target = is_indirect ? f->above[0] : target_of(m, s);
+    c->how.is_indirect = is_indirect;
+    c->how.ret = m->base + offset;
+    c->how.flags = c->is_tail ? RECORD_TAIL : 0;
+    c->how.site_key = KEY_MAKE(m->module_id, c->is_tail ? KEY_IS_PC : 0, offset);
 }
 
 /* The record of the function whose site it is. */
@@ -443,12 +476,11 @@ static struct arena_record *find_own(struct exact_thread *t, const struct slow_f
                                      const struct call *c, enum slow_reason *why)
 {
     struct arena_record *known = c->slot ? mirror_find(c->slot) : NULL;
-    if (known &&
-        (known == t->records.overflow || c->how.site - known->first_site < known->site_count))
+    if (known && (known == t->records.overflow ||
+                  c->how.site - known->first_site < known->site_count))
         return known;
-    uint64_t function = c->module->base + c->site->function;
-    if (known && !known->site_count &&
-        known->callee == exact_key(guest->modules, function, KEY_IS_PC)) {
+    const struct callee *function = find_callee(t, c->module->base + c->site->function);
+    if (known && !known->site_count && known->callee == function->key) {
         struct arena_record *bound = records_bound(&t->records, known, function);
         if (bound) {
             mirror_put(c->slot, bound, bound->ret);
@@ -464,8 +496,10 @@ static enum slow_reason count_call(struct exact_thread *t, const struct slow_fra
 {
     enum slow_reason why = SLOW_OTHER;
     resolve_unbound(t);
-    struct call c = call_at(f);
+    struct call c;
+    call_at(f, &c);
     struct arena_record *own = find_own(t, f, &c, &why);
+    c.how.callee = *find_callee(t, c.how.target);
     if (c.is_tail) /* the frame stays */
         c.how.ret = own->ret;
     struct arena_record *counter = records_child(&t->records, own, &c.how);
@@ -504,12 +538,35 @@ static void count_or_not(const struct slow_frame *f)
 }
 
 /*
- * Where the slow path is entered and left; a sample must not come here. No signal gets in between:
- * a handler could leave by longjmp. The work is done on a stack of its own, since the program's may
- * be a small one for signals.
+ * The usual reason to be here, a context that is new below one that is known, with signals: to mask
+ * them takes longer than all the rest. What is written is in order after each instruction.
  */
-#define SLOW_TEXT __attribute__((section("exact_slow_text"), used, noinline))
+SLOW_TEXT static bool count_quickly(struct exact_thread *t, const struct slow_frame *f)
+{
+    struct call c;
+    call_at(f, &c);
+    struct arena_record *own = c.slot ? find_in_mirror(c.slot) : NULL;
+    if (!own || c.how.site - own->first_site >= own->site_count || c.is_tail || folds())
+        return false;
+    const struct callee *callee = callee_place(t, c.how.target);
+    c.how.callee = *callee;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    /* Looked at last: a handler may have changed it all while it was copied. */
+    if (callee->target != c.how.target || callee->generation != modules_generation)
+        return false;
+    struct arena_record *new = records_quick_child(&t->records, own, &c.how);
+    if (!new)
+        return false;
+    new->count++;
+    *entry_of(c.new_slot) = (struct mirror_entry){c.new_slot, new};
+    t->records.thread->slow[SLOW_NEW]++;
+    return true;
+}
 
+/*
+ * Where the slow path is entered and left. All else is done without signals: a handler could leave
+ * by longjmp; and on a stack of its own, since the program's may be a small one for signals.
+ */
 void exact_slow(const struct slow_frame *f) __attribute__((visibility("hidden"))) SLOW_TEXT;
 void exact_on_stack(void *stack, void (*work)(const struct slow_frame *),
                     const struct slow_frame *f) __attribute__((visibility("hidden")));
@@ -519,6 +576,9 @@ void exact_slow(const struct slow_frame *f)
     uint64_t all = UINT64_MAX, before = 0;
     if (!mine && (!guest->arena || without_memory == guest->arena))
         return; /* nothing is counted, and that quickly */
+    if (mine && mine->arena == guest->arena && exact_state.mask && !mine->busy &&
+        count_quickly(mine, f))
+        return;
     raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, 8);
     if (mine && !mine->busy)
         exact_on_stack(mine->stack + STACK_BYTES, count_or_not, f);

@@ -15,6 +15,7 @@
  *
  *   stubs.c     the code that takes the place of a site: the fast path
  *   edit.c      which modules are edited; their sites
+ *   pun.c       sites that are too short for a jump: where one leads all the same
  *   exact.c     the slow path: contexts that are new, stacks that must be walked
  *   records.c   a thread's records, and how they are found
  *   agrees.c    samples: out of the stubs, and --verify
@@ -24,6 +25,13 @@
 
 #include "edit/plan_format.h"
 #include "runtime/process.h"
+
+/*
+ * Code of the slow path that runs with signals: no sample may come there, since nobody could walk
+ * out of it. Such functions call only each other.
+ */
+#define SLOW_TEXT __attribute__((section("exact_slow_text"), used, noinline))
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 /* Slots lie at 8 of 16 bytes, as the ABI has the stack at a call; two that share an entry are told
  * apart by their address. */
@@ -65,23 +73,30 @@ struct slow_frame {
 
 /* --- records.c ------------------------------------------------------------------------------ */
 
+/* What is known of the function at an address: for a context that is new. */
+struct callee {
+    uint64_t target;
+    uint64_t function; /* its start; behind a stub of the PLT, of what that is bound to */
+    uint64_t key;
+    uint32_t first_site, site_count;
+    uint32_t generation; /* of the modules */
+};
+
 /* How a function was entered. */
 struct entered {
-    uint32_t site;     /* its number; 0: in no way that the parent's record has a place for */
-    uint64_t target;   /* where it led */
-    bool is_indirect;  /* the site may have several callees */
-    uint64_t ret;      /* as in the record */
-    uint32_t flags;    /* enum record_flags */
+    uint32_t site;    /* its number; 0: in no way that the parent's record has a place for */
+    uint64_t target;  /* where it led */
+    bool is_indirect; /* the site may have several callees */
+    uint64_t ret;     /* as in the record */
+    uint32_t flags;   /* enum record_flags */
     uint64_t site_key; /* for the arena: of the return address, or of the tail jump */
-    uint64_t callee;   /* start of the function that was entered */
-    uint64_t callee_key;
+    struct callee callee; /* the function that was entered */
 };
 
 /*
  * The table of a thread's contexts that are found by more than a place in their parent: all callees
  * of an indirect site but the first, by that place and their address, which stubs look up too; and
- * what was entered from code that is not edited, by the parent, the function and where it came
- * from.
+ * what was entered from code that is not edited, by the parent, the function and where it came from.
  */
 struct other_entry {
     uint64_t from; /* address of the place, or of the parent; 0: free */
@@ -104,6 +119,13 @@ struct records {
     bool is_new; /* the last one that was asked for had to be made */
 };
 
+/*
+ * A new context of a site that had none, where nothing stands in the way: with signals, at any
+ * moment of which a handler may come that does the same, and may never return. NULL: not so.
+ */
+struct arena_record *records_quick_child(struct records *r, struct arena_record *parent,
+                                         const struct entered *how);
+
 bool records_begin(struct records *r, struct arena_thread *thread);
 void records_end(struct records *r);
 
@@ -116,7 +138,7 @@ struct arena_record *records_child(struct records *r, struct arena_record *paren
  * for its sites. NULL: that was not the reason.
  */
 struct arena_record *records_bound(struct records *r, struct arena_record *unbound,
-                                   uint64_t function);
+                                   const struct callee *callee);
 
 /* A record below the root for stacks whose outer frames are not known. */
 struct arena_record *records_gap(struct records *r, uint32_t walk_end);
@@ -151,6 +173,8 @@ struct edited_module {
     uint64_t stub_bytes;
     struct common_code common;   /* at the start of the stubs */
     struct stub_layout *layouts; /* in the same piece of memory */
+    uint64_t *pun_pages;         /* there, too: addresses of the pages that puns lead to, sorted */
+    uint32_t pun_page_count;
 };
 
 const struct edited_module *edited_by_site(uint32_t site);
@@ -170,6 +194,26 @@ uint32_t edited_site_of_stub(uint64_t address);
 /* The module whose stubs hold an address, or NULL. */
 const struct edited_module *edited_by_stub(uint64_t address);
 
+/* Is this the way from a site to its stub? Then the stub's address, otherwise the same. */
+uint64_t edited_behind_pun(uint64_t address);
+
+/* Memory at this address, or NULL if it is in use. */
+uint8_t *edit_map_at(uint64_t address, uint64_t bytes);
+
+/* --- pun.c ---------------------------------------------------------------------------------- */
+
+/*
+ * Makes the puns of a module that has `sites` of them, after all its other edits. Those for which
+ * there is no place lose their stub; returns their number.
+ */
+uint32_t pun_sites(struct edited_module *module, uint32_t sites);
+uint64_t pun_table_bytes(uint32_t sites); /* what pun_pages may take up */
+
+void pun_forget(struct edited_module *module);
+
+/* Where a jump on one of the module's pages leads; 0: it is none. */
+uint64_t pun_leads_to(const struct edited_module *module, uint64_t pc);
+
 /* --- stubs.c -------------------------------------------------------------------------------- */
 
 enum { STUB_POINTER_BYTES = 16, STUB_COMMON_BYTES = 2048 };
@@ -188,8 +232,7 @@ void stub_leave(const struct edited_module *module, uint32_t index, struct walk_
 /* Changes registers inside the common code to those of the stub that called it. */
 bool stub_leave_common(const struct edited_module *module, struct walk_registers *r);
 
-/* --- exact.c, for agrees.c ----------------------------------------------------------------------
- */
+/* --- exact.c, for agrees.c ---------------------------------------------------------------------- */
 
 /* The record that the mirror has for a slot, if it is that of the frame which is there now. */
 struct arena_record *mirror_find(uint64_t slot);

@@ -50,7 +50,7 @@ static struct known_module known[MOST_MODULES]; /* sorted by start */
 static uint32_t known_count;
 static struct module_set sets[2];
 static unsigned current;
-static uint32_t generation;
+_Atomic uint32_t modules_generation;
 static const struct arena_header *known_in; /* whose ids the known modules have */
 
 uint32_t modules_id(const struct walk_modules *set, uint32_t index)
@@ -310,7 +310,7 @@ uint64_t modules_function(const struct walk_modules *set, uint64_t address)
 static void publish(uint32_t count)
 {
     struct module_set *next = &sets[current ^= 1];
-    generation++;
+    modules_generation++;
     for (uint32_t i = 0; i < count; i++) {
         next->items[i] = fresh[i].walk;
         next->tables[i] = fresh[i].tables;
@@ -320,7 +320,7 @@ static void publish(uint32_t count)
         next->functions[i] = functions_of(&fresh[i]);
     }
     next->set =
-        (struct walk_modules){.count = count, .generation = generation, .items = next->items};
+        (struct walk_modules){.count = count, .generation = modules_generation, .items = next->items};
     guest->modules = &next->set;
 }
 

@@ -72,6 +72,9 @@ void modules_refresh(void);
 /* Has the dynamic linker call modules_refresh whenever it has loaded or unloaded something. */
 void modules_watch(void);
 
+/* Another number for another set of modules. */
+extern _Atomic uint32_t modules_generation;
+
 /* What a module is to us. Return addresses are only replaced in the program's functions. */
 enum module_role { ROLE_PROGRAM, ROLE_OURS, ROLE_LINKER, ROLE_UNWINDER };
 enum module_role modules_role(const struct walk_modules *set, uint32_t index);

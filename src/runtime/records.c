@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { FIRST_ENTRIES = 64, FIRST_CHUNK = 4 << 10, LARGEST_CHUNK = 256 << 10 };
+enum { PAGE = 4096, FIRST_ENTRIES = 64, FIRST_CHUNK = 4 << 10, LARGEST_CHUNK = 256 << 10 };
 
 static uint64_t table_bytes(uint32_t room)
 {
@@ -55,6 +55,9 @@ static bool new_chunk(struct records *r, uint64_t least)
     if (!chunk)
         return false;
     uint64_t address = (uint64_t)(uintptr_t)(chunk + 1);
+    if (room >= LARGEST_CHUNK && !is_confined()) /* all its pages at once: that is cheaper */
+        raw_syscall3(SYS_madvise, (long)((address + PAGE - 1) & ~(uint64_t)(PAGE - 1)),
+                     (long)(room & ~(uint64_t)(PAGE - 1)) - PAGE, MADV_POPULATE_WRITE);
     chunk->start = (uint32_t)(sizeof *chunk + (-address & (align - 1)));
     chunk->room = (uint32_t)room;
     chunk->next = r->thread->first_record_chunk;
@@ -63,38 +66,86 @@ static bool new_chunk(struct records *r, uint64_t least)
     return true;
 }
 
+/*
+ * Takes the bytes of a record from the chunk, in one instruction: no handler comes in between. Where
+ * one came just before it and left too little, the bytes stay unused.
+ */
+ALWAYS_INLINE struct arena_record *take(const struct records *r, uint64_t bytes)
+{
+    struct arena_record_chunk *chunk = r->chunk;
+    uint32_t at = (uint32_t)bytes;
+    if (!chunk || chunk->used > chunk->room || chunk->room - chunk->used < bytes)
+        return NULL;
+    __asm__ volatile("xaddl %0, %1" : "+r"(at), "+m"(*(uint32_t *)&chunk->used) : : "memory");
+    return at + bytes <= chunk->room ? (void *)((char *)chunk + chunk->start + at) : NULL;
+}
+
+ALWAYS_INLINE uint32_t place_of(const void *memory)
+{
+    return (uint32_t)(((const char *)memory - (const char *)exact_state.arena) / 8);
+}
+
+ALWAYS_INLINE bool is_at_limit(void)
+{
+    const struct arena_header *arena = exact_state.arena;
+    return arena->most_records && arena->records >= arena->most_records;
+}
+
+/*
+ * A reader takes bytes for a record when `enter` is there, and then knows how long it is: so these
+ * are first, in this order.
+ */
+ALWAYS_INLINE void fill(struct arena_record *new, const struct arena_record *parent,
+                        const struct entered *how)
+{
+    new->site_count = how->callee.site_count;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    new->enter = place_of(new);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    new->first_site = how->callee.first_site;
+    new->parent = parent ? place_of(parent) : 0;
+    new->flags = how->flags;
+    new->ret = how->ret;
+    new->target = how->target;
+    new->site = how->site_key;
+    new->callee = how->callee.key;
+    __atomic_fetch_add((uint64_t *)&exact_state.arena->records, 1, __ATOMIC_RELAXED);
+}
+
 static struct arena_record *new_record(struct records *r, const struct arena_record *parent,
                                        const struct entered *how)
 {
-    struct arena_header *arena = guest->arena;
-    uint32_t first_site = 0, site_count = 0;
-    if (arena->most_records && arena->records >= arena->most_records)
+    uint64_t bytes = arena_record_bytes(how->callee.site_count);
+    if (is_at_limit())
         return NULL;
-    if (how->callee)
-        edited_sites_of(how->callee, &first_site, &site_count);
-    uint64_t bytes = arena_record_bytes(site_count);
-    if ((!r->chunk || r->chunk->room - r->chunk->used < bytes) && !new_chunk(r, bytes))
+    struct arena_record *new = take(r, bytes);
+    if (!new && new_chunk(r, bytes))
+        new = take(r, bytes);
+    if (new)
+        fill(new, parent, how);
+    return new;
+}
+
+SLOW_TEXT struct arena_record *records_quick_child(struct records *r, struct arena_record *parent,
+                                                   const struct entered *how)
+{
+    uint32_t *first = &parent->child_by_site[how->site - parent->first_site];
+    if (*first || is_at_limit())
         return NULL;
-    struct arena_record *new = (void *)((char *)r->chunk + r->chunk->start + r->chunk->used);
-    new->site = how->site_key;
-    new->callee = how->callee_key;
-    new->parent = parent ? arena_place(parent) : 0;
-    new->flags = how->flags;
-    new->enter = arena_place(new);
-    new->ret = how->ret;
-    new->first_site = first_site;
-    new->site_count = site_count;
-    new->target = how->target;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    r->chunk->used += (uint32_t)bytes;
-    __atomic_fetch_add((uint64_t *)&arena->records, 1, __ATOMIC_RELAXED);
+    struct arena_record *new = take(r, arena_record_bytes(how->callee.site_count));
+    if (!new)
+        return NULL;
+    fill(new, parent, how);
+    /* The context of a handler that came here in between, if any: counted there, and merged. */
+    new->next = how->is_indirect ? 0 : *first;
+    *first = place_of(new);
     return new;
 }
 
 bool records_begin(struct records *r, struct arena_thread *thread)
 {
     const struct entered thread_start = {0};
-    const struct entered no_room = {.callee_key = KEY_MAKE(0, KEY_GAP, WALK_LIMIT),
+    const struct entered no_room = {.callee.key = KEY_MAKE(0, KEY_GAP, WALK_LIMIT),
                                     .flags = RECORD_OVERFLOW};
     *r = (struct records){.thread = thread, .room = FIRST_ENTRIES};
     r->root = new_record(r, NULL, &thread_start);
@@ -118,7 +169,7 @@ static struct arena_record *earlier(const struct records *r, struct arena_record
     if (!folds && !(how->flags & RECORD_TAIL))
         return NULL;
     for (struct arena_record *at = parent; at != r->root; at = arena_at(at->parent)) {
-        if (at->callee == how->callee_key)
+        if (at->callee == how->callee.key)
             return at;
         /* All that were entered by tail jumps share one frame with what they came from. */
         if (!folds && !(at->flags & RECORD_TAIL))
@@ -145,15 +196,14 @@ static struct arena_record *make(struct records *r, struct arena_record *parent,
 }
 
 struct arena_record *records_bound(struct records *r, struct arena_record *unbound,
-                                   uint64_t function)
+                                   const struct callee *callee)
 {
     struct arena_record *parent = arena_at(unbound->parent);
-    struct entered how = {.target = function,
+    struct entered how = {.target = callee->function,
                           .ret = unbound->ret,
                           .flags = unbound->flags,
                           .site_key = unbound->site,
-                          .callee = function,
-                          .callee_key = unbound->callee};
+                          .callee = *callee};
     uint32_t place = arena_place(unbound);
     for (uint32_t i = 0; i < parent->site_count; i++) {
         if (parent->child_by_site[i] != place)
@@ -168,8 +218,7 @@ struct arena_record *records_bound(struct records *r, struct arena_record *unbou
     return NULL;
 }
 
-/* --- all but the first callee of a site, and contexts without a place ---------------------------
- */
+/* --- all but the first callee of a site, and contexts without a place --------------------------- */
 
 static bool is_key(const struct other_entry *e, const struct other_entry *key)
 {
@@ -190,7 +239,7 @@ static struct other_entry *find_other(struct other_entry *table, uint32_t room,
     return at < room + OTHERS_BEYOND - 1 ? &table[at] : NULL;
 }
 
-static bool fill(struct other_entry *table, uint32_t room, const struct records *r)
+static bool copy_others(struct other_entry *table, uint32_t room, const struct records *r)
 {
     for (uint32_t i = 0; i < r->room + OTHERS_BEYOND; i++) {
         if (!r->others[i].from)
@@ -210,7 +259,7 @@ static bool grow(struct records *r)
         struct other_entry *table = new_table(room);
         if (!table)
             return false;
-        if (!fill(table, room, r)) {
+        if (!copy_others(table, room, r)) {
             free_table(table, room);
             continue;
         }
@@ -247,7 +296,7 @@ static struct arena_record *direct_child(struct records *r, struct arena_record 
 {
     for (uint32_t *link = first; *link;) {
         struct arena_record *child = arena_at(*link);
-        if (child->target == how->target && child->callee == how->callee_key) {
+        if (child->target == how->target && child->callee == how->callee.key) {
             uint32_t place = *link;
             *link = child->next;
             child->next = *first;
@@ -269,7 +318,7 @@ static struct arena_record *indirect_child(struct records *r, struct arena_recor
                                            uint32_t *first, const struct entered *how)
 {
     struct arena_record *child = *first ? arena_at(*first) : NULL;
-    if (child && child->target == how->target && child->callee == how->callee_key)
+    if (child && child->target == how->target && child->callee == how->callee.key)
         return child;
     if (child)
         return other_child(
@@ -289,7 +338,7 @@ struct arena_record *records_child(struct records *r, struct arena_record *paren
     if (!how->site || index >= parent->site_count)
         return other_child(r, parent,
                            (struct other_entry){.from = (uint64_t)(uintptr_t)parent,
-                                                .target = how->callee_key,
+                                                .target = how->callee.key,
                                                 .site_key = how->site_key},
                            how);
     uint32_t *first = &parent->child_by_site[index];
@@ -299,6 +348,6 @@ struct arena_record *records_child(struct records *r, struct arena_record *paren
 
 struct arena_record *records_gap(struct records *r, uint32_t walk_end)
 {
-    struct entered how = {.callee_key = KEY_MAKE(0, KEY_GAP, walk_end)};
+    struct entered how = {.callee.key = KEY_MAKE(0, KEY_GAP, walk_end)};
     return records_child(r, r->root, &how);
 }

@@ -18,6 +18,8 @@
 
 #include "runtime/channel_format.h"
 
+enum { JUMP_BYTES = 5 };
+
 struct emitter {
     uint8_t *at;
 };
@@ -130,7 +132,7 @@ static void emit_entry(struct emitter *e, const char *move)
 /* rax: from a place to an address. */
 static void emit_address(struct emitter *e)
 {
-    EMIT(e, "\x48\xc1\xe0\x03"       /* shl rax, 3 */
+    EMIT(e, "\x48\xc1\xe0\x03"     /* shl rax, 3 */
             "\x64\x48\x03\x04\x25"); /* add rax, fs:[arena] */
     emit_fs(e, &exact_state.arena);
 }
@@ -167,9 +169,9 @@ static void emit_find_callee(struct emitter *e, uint8_t **none, uint8_t **not_th
 {
     EMIT(e, "\x48\x8d\x54\x8a"); /* lea rdx, [rdx + rcx * 4 + child_by_site]: the place */
     emit_u8(e, RECORD_CHILD);
-    EMIT(e, "\x8b\x02"           /* mov eax, [rdx] */
-            "\x85\xc0");         /* test eax, eax */
-    *none = emit_near(e, 0x84);  /* jz slow */
+    EMIT(e, "\x8b\x02"             /* mov eax, [rdx] */
+            "\x85\xc0");           /* test eax, eax */
+    *none = emit_near(e, 0x84);    /* jz slow */
     EMIT(e, "\x48\x8b\x4c\x24"); /* mov rcx, [rsp + …]: target */
     emit_u8(e, TARGET_AT);
     emit_address(e);
@@ -190,9 +192,9 @@ static void emit_find_callee(struct emitter *e, uint8_t **none, uint8_t **not_th
     EMIT(e, "\x48\x39\x48\x08"); /* cmp [rax + 8], rcx */
     uint8_t *found = emit_short(e, 0x74);
     land(e, next);
-    EMIT(e, "\x48\x83\x38\x00");     /* cmp qword [rax], 0: free, so there is none */
+    EMIT(e, "\x48\x83\x38\x00");   /* cmp qword [rax], 0: free, so there is none */
     *not_there = emit_near(e, 0x84); /* je slow */
-    EMIT(e, "\x48\x83\xc0\x20");     /* add rax, 32 */
+    EMIT(e, "\x48\x83\xc0\x20");   /* add rax, 32 */
     emit_jump(e, again);
     land(e, found);
     EMIT(e, "\x48\x8b\x40\x18"); /* mov rax, [rax + 24]: record */
@@ -209,15 +211,15 @@ static uint8_t *emit_common(struct emitter *e, struct variant v, const uint8_t *
     bool folds = guest->flags & CHANNEL_FOLD;
     emit_entry(e, "\x48\x89\xc2");
     EMIT(e, "\x48\x39\x02");              /* cmp [rdx], rax: is it for this slot? */
-    uint8_t *early1 = emit_near(e, 0x85); /* jne slow */
+    uint8_t *early1 = emit_near(e, 0x85);  /* jne slow */
     EMIT(e, "\x48\x8b\x00");              /* mov rax, [rax]: the return address there */
     if (folds) {
         EMIT(e, "\x48\x39\x82"); /* cmp [rdx + twin], rax */
         emit_u32(e, MIRROR_TWIN);
         EMIT(e, "\x48\x8b\x52\x08"); /* mov rdx, [rdx + 8]: record */
     } else {
-        EMIT(e, "\x48\x8b\x52\x08" /* mov rdx, [rdx + 8]: record */
-                "\x48\x39\x42");   /* cmp [rdx + ret], rax */
+        EMIT(e, "\x48\x8b\x52\x08"  /* mov rdx, [rdx + 8]: record */
+                "\x48\x39\x42");    /* cmp [rdx + ret], rax */
         emit_u8(e, RECORD_RET);
     }
     uint8_t *early2 = emit_near(e, 0x85); /* jne slow */
@@ -240,10 +242,10 @@ static uint8_t *emit_common(struct emitter *e, struct variant v, const uint8_t *
     EMIT(e, "\x48\x8d\x4c\x24"); /* lea rcx, [rsp + …]: the new slot */
     emit_u8(e, new_slot_at);
     emit_entry(e, "\x48\x89\xca");
-    EMIT(e, "\x48\x89\x0a"       /* mov [rdx], rcx */
-            "\x48\x89\x42\x08"); /* mov [rdx + 8], rax */
+    EMIT(e, "\x48\x89\x0a"          /* mov [rdx], rcx */
+            "\x48\x89\x42\x08");    /* mov [rdx + 8], rax */
     if (folds) {
-        EMIT(e, "\x48\x8b\x09"   /* mov rcx, [rcx]: its return address */
+        EMIT(e, "\x48\x8b\x09"  /* mov rcx, [rcx]: its return address */
                 "\x48\x89\x8a"); /* mov [rdx + twin], rcx */
         emit_u32(e, MIRROR_TWIN);
     }
@@ -252,10 +254,9 @@ static uint8_t *emit_common(struct emitter *e, struct variant v, const uint8_t *
     land_near(e, late2);
     if (v.is_indirect)
         land_near(e, late3);
-    /* The slow path wants the site's number; from the stub's copy: mov ecx, … is before the call.
-     */
-    EMIT(e, "\x48\x8b\x0c\x24" /* mov rcx, [rsp]: where the stub goes on */
-            "\x8b\x49");       /* mov ecx, [rcx - …] */
+    /* The slow path wants the site's number; from the stub's copy: mov ecx, … is before the call. */
+    EMIT(e, "\x48\x8b\x0c\x24"     /* mov rcx, [rsp]: where the stub goes on */
+            "\x8b\x49");           /* mov ecx, [rcx - …] */
     emit_u8(e, (unsigned)-STUB_SITE_BEFORE_RETURN);
     land_near(e, early1);
     land_near(e, early2);
@@ -278,33 +279,114 @@ uint8_t *stub_write_common(uint8_t *at, const uint8_t *slow_pointer, struct comm
 
 /* --- stubs ------------------------------------------------------------------------------------ */
 
-/* push of a 64-bit address; no flags and no other register change. */
-static void emit_push_address(struct emitter *e, uint64_t address)
-{
-    EMIT(e, "\x68"); /* push imm32 */
-    emit_u32(e, (uint32_t)address);
-    EMIT(e, "\xc7\x44\x24\x04"); /* mov dword [rsp + 4], … */
-    emit_u32(e, (uint32_t)(address >> 32));
-}
-
-/*
- * The moved instructions. The last of an indirect site's is the push of its target, which takes up
- * as many bytes as the site: a call that must push its return address does so before that.
- */
-static void emit_moved(struct emitter *e, const struct edited_module *m, const struct plan_site *s)
+/* Some of the site's code bytes. */
+static void emit_code(struct emitter *e, const struct edited_module *m, const struct plan_site *s,
+                      unsigned from, unsigned to)
 {
     uint8_t *field = NULL;
-    for (unsigned i = 0; i < s->code_bytes; i++) {
-        if (i == s->moved_bytes && (s->flags & SITE_PUSHES_RETURN))
-            emit_push_address(e, m->base + s->offset + s->length);
+    for (unsigned i = from; i < to; i++) {
         if (s->fixup && i == s->fixup - 1u)
             field = e->at;
         *e->at++ = m->code[s->code + i];
     }
-    if (field) { /* a rel32 counts from the end of its instruction, which has no immediate */
+    if (field) {
         struct emitter at_field = {.at = field};
         emit_relative(&at_field, (const uint8_t *)m->base + s->fixup_target);
     }
+}
+
+static uint32_t read_u32(const uint8_t *at)
+{
+    return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+/* The parts of the code that asks whether a jump stays, in bytes; bytes_pushed knows them, too. */
+enum { STAY_BEGIN = 5, STAY_PART = 27, STAY_INSIDE = 11, STAY_OUTSIDE = 16, RED_ZONE = 128 };
+
+/*
+ * A jump that may stay in its function. If it does, nothing may change: neither the flags nor what
+ * lies below the stack pointer. The jump itself is then done as it was. If it does not, its target
+ * is at the top of the stack in the end, as of every indirect site.
+ */
+static void emit_stay(struct emitter *e, const struct edited_module *m, const struct plan_site *s)
+{
+    const uint8_t *parts = m->code + s->code + s->code_bytes;
+    const unsigned count = *parts++, push = s->code_bytes - s->moved_bytes;
+    EMIT(e, "\x48\x8d\x64\x24\x80"); /* lea rsp, [rsp - 128] */
+    emit_code(e, m, s, s->moved_bytes, s->code_bytes);
+    EMIT(e, "\x9c\x50\x51"); /* pushfq, push rax, rcx */
+    const uint8_t *inside = e->at + count * STAY_PART + 2;
+    for (unsigned i = 0; i < count; i++, parts += 8) {
+        uint32_t start = read_u32(parts), end = read_u32(parts + 4);
+        EMIT(e, "\x48\x8b\x44\x24\x18" /* mov rax, [rsp + 24]: the target */
+                "\x48\x8d\x0d");         /* lea rcx, [the part's start] */
+        emit_relative(e, (const uint8_t *)m->base + start);
+        EMIT(e, "\x48\x29\xc8" /* sub rax, rcx */
+                "\x48\x3d");    /* cmp rax, the part's size */
+        emit_u32(e, end - start);
+        EMIT(e, "\x0f\x82"); /* jb inside */
+        emit_relative(e, inside);
+    }
+    *e->at++ = 0xeb; /* jmp outside */
+    *e->at++ = (uint8_t)(STAY_INSIDE + push);
+    EMIT(e, "\x59\x58\x9d"                        /* inside: pop rcx, rax, popfq */
+            "\x48\x8d\xa4\x24\x88\x00\x00\x00"); /* lea rsp, [rsp + 136] */
+    uint8_t *jump = e->at;
+    emit_code(e, m, s, s->moved_bytes, s->code_bytes);
+    while (*jump != 0xff) /* the opcode of the push and of the jump */
+        jump++;
+    jump[1] = (uint8_t)((jump[1] & ~0x38) | 4 << 3);
+    EMIT(e, "\x59\x58"              /* outside: pop rcx, rax */
+            "\x48\x8d\x64\x24\x08"  /* lea rsp, [rsp + 8] */
+            "\x8f\x44\x24\x78"      /* pop [rsp + 120]: to what was the top of the stack */
+            "\x48\x8d\x64\x24\x78"); /* lea rsp, [rsp + 120] */
+}
+
+/*
+ * The moved instructions, and the push of an indirect site's target. A call that became a jump puts
+ * its return address where it belongs, above the target; no flags and no other register change.
+ */
+static void emit_moved(struct emitter *e, const struct edited_module *m, const struct plan_site *s)
+{
+    emit_code(e, m, s, 0, s->moved_bytes);
+    if (s->flags & SITE_MAY_STAY)
+        emit_stay(e, m, s);
+    else
+        emit_code(e, m, s, s->moved_bytes, s->code_bytes);
+    if (s->flags & SITE_PUSHES_RETURN) {
+        uint64_t address = m->base + s->offset + s->length;
+        EMIT(e, "\xff\x34\x24"      /* push [rsp] */
+                "\xc7\x44\x24\x08"); /* mov dword [rsp + 8], … */
+        emit_u32(e, (uint32_t)address);
+        EMIT(e, "\xc7\x44\x24\x0c"); /* mov dword [rsp + 12], … */
+        emit_u32(e, (uint32_t)(address >> 32));
+    }
+}
+
+/* What moved out of the way of a hop, in the plan. */
+static const uint8_t *room_of(const struct edited_module *m, const struct plan_site *s)
+{
+    const uint8_t *at = m->code + s->code + s->code_bytes;
+    return s->flags & SITE_MAY_STAY ? at + 1 + 8ul * at[0] : at;
+}
+
+static uint32_t room_bytes(const struct edited_module *m, const struct plan_site *s)
+{
+    return s->flags & SITE_MAKES_ROOM ? *room_of(m, s) : 0;
+}
+
+/* It runs here, and goes back behind the place where it was. */
+static void emit_room(struct emitter *e, const struct edited_module *m, const struct plan_site *s)
+{
+    const uint8_t *room = room_of(m, s), *bytes = room + PLAN_ROOM_HEADER_BYTES;
+    uint8_t *begin = e->at;
+    for (unsigned i = 0; i < room[0]; i++)
+        *e->at++ = bytes[i];
+    if (room[1]) {
+        struct emitter at_field = {.at = begin + room[1] - 1};
+        emit_relative(&at_field, (const uint8_t *)m->base + read_u32(room + 2));
+    }
+    emit_jump(e, (const uint8_t *)m->base + s->offset + s->hop - JUMP_BYTES + room[0]);
 }
 
 static void emit_counting(struct emitter *e, const struct edited_module *m,
@@ -314,7 +396,7 @@ static void emit_counting(struct emitter *e, const struct edited_module *m,
     struct variant v = variant_of(s);
     const int32_t above = 24 + (v.is_indirect ? 8 : 0) + (v.is_tail ? 0 : 8);
     layout->saving = (uint16_t)(e->at - stub);
-    EMIT(e, "\x50\x51\x52");        /* push rax, rcx, rdx */
+    EMIT(e, "\x50\x51\x52"); /* push rax, rcx, rdx */
     if (s->slot_base == SLOT_RSP) { /* lea rax, [rsp + …]: its function's slot */
         EMIT(e, "\x48\x8d\x84\x24");
         emit_u32(e, (uint32_t)(above + s->slot_bytes));
@@ -334,9 +416,11 @@ static void emit_stub(struct emitter *e, const struct edited_module *m, uint32_t
                       uint8_t opcode)
 {
     const struct plan_site *s = &m->sites[index];
+    if (s->flags & SITE_MAKES_ROOM)
+        emit_room(e, m, s);
     const uint8_t *stub = e->at;
     emit_moved(e, m, s);
-    if (s->kind == SITE_TAIL_SHORT && s->tier == TIER_DISPLACE && opcode != 0xeb) {
+    if (s->kind == SITE_TAIL_SHORT && s->tier != TIER_HOP && opcode != 0xeb) {
         EMIT(e, "\x70\x05"); /* jcc over a jump back behind the site */
         e->at[-2] = opcode;
         emit_jump(e, (const uint8_t *)m->base + s->offset + s->length);
@@ -351,21 +435,33 @@ static void emit_stub(struct emitter *e, const struct edited_module *m, uint32_t
 
 uint32_t stub_most_bytes(const struct plan_site *s)
 {
-    enum { ALL = 64 }; /* but for what moved */
-    return ALL + s->code_bytes;
+    enum { ALL = 72, STAY = STAY_BEGIN + 5 + STAY_INSIDE + STAY_OUTSIDE }; /* but for what moved */
+    const uint32_t stay = STAY + s->code_bytes + PLAN_MOST_PARTS * STAY_PART;
+    return ALL + s->code_bytes + (s->flags & SITE_MAY_STAY ? stay : 0) +
+           (s->flags & SITE_MAKES_ROOM ? PLAN_MOST_ROOM_BYTES + JUMP_BYTES : 0);
 }
 
-/* Points the site at its stub. */
+/* Points the site at its stub; for a pun, pun.c does that when all others are done. */
 static void patch(const struct edited_module *m, const struct plan_site *s, const uint8_t *stub)
 {
     uint8_t *text = (uint8_t *)m->base + s->offset;
     struct emitter at_site = {.at = text + s->length - 4};
+    if (s->tier == TIER_PUN)
+        return;
     if (s->tier == TIER_RETARGET) {
         emit_relative(&at_site, stub);
         return;
     }
     if (s->tier == TIER_HOP) {
         struct emitter at_pad = {.at = text + s->hop};
+        if (s->flags & SITE_MAKES_ROOM) {
+            uint32_t moved = room_bytes(m, s);
+            at_pad.at -= JUMP_BYTES;
+            emit_jump(&at_pad, stub);
+            for (uint8_t *b = at_pad.at + JUMP_BYTES; b < at_pad.at - JUMP_BYTES + moved; b++)
+                *b = 0xcc;
+            stub += moved + JUMP_BYTES;
+        }
         emit_jump(&at_pad, stub);
         if (s->kind != SITE_TAIL_SHORT) /* a conditional jump keeps its condition */
             text[0] = 0xeb;
@@ -397,15 +493,39 @@ uint8_t *stub_write(uint8_t *at, const struct edited_module *m, uint32_t index)
 
 /* --- leaving a stub --------------------------------------------------------------------------- */
 
+/* The same for the code that asks whether a jump stays: from moved_bytes on, and before saving. */
+static uint64_t bytes_pushed_to_ask(const struct plan_site *s, const struct stub_layout *l,
+                                    uint32_t at)
+{
+    const uint32_t push = s->code_bytes - s->moved_bytes, begin = s->moved_bytes;
+    const uint32_t outside = l->saving - STAY_OUTSIDE, inside = outside - STAY_INSIDE - push;
+    const uint32_t pushed = begin + STAY_BEGIN + push; /* what is jumped to is on the stack */
+    if (at < begin + STAY_BEGIN || (at >= inside + STAY_INSIDE && at < outside))
+        return 0; /* before all, or the jump itself */
+    if (at < pushed)
+        return RED_ZONE;
+    if (at < inside) /* then the flags, rax and rcx */
+        return RED_ZONE + 8ul + 8ul * (at - pushed < 3 ? at - pushed : 3);
+    if (at < outside)
+        return RED_ZONE + 8ul + 8ul * (3 - (at - inside < 3 ? at - inside : 3));
+    at -= outside;
+    if (at < 7) /* pop, pop, lea */
+        return RED_ZONE + 8ul + 8ul * (3 - (at < 2 ? at : 2));
+    return at < 11 ? RED_ZONE + 8 : RED_ZONE;
+}
+
 /* How many bytes lie on the stack, at a place of the stub, that were not there at the site. */
 static uint64_t bytes_pushed(const struct plan_site *s, const struct stub_layout *l, uint32_t at)
 {
-    const uint32_t push = 5, lea = 5, restored = l->restoring + 3u;
-    bool is_call = s->kind <= SITE_CALL_INDIRECT;
+    const uint32_t push = 3, lea = 5, restored = l->restoring + 3u;
+    bool is_call = s->kind <= SITE_CALL_INDIRECT, is_late = s->flags & SITE_PUSHES_RETURN;
     uint64_t bytes = 0;
-    if (is_call && (!(s->flags & SITE_PUSHES_RETURN) || at >= s->moved_bytes + push))
+    if ((s->flags & SITE_MAY_STAY) && at >= s->moved_bytes && at < l->saving)
+        return bytes_pushed_to_ask(s, l, at);
+    if (is_call && (!is_late || at >= s->code_bytes))
         bytes += 8;
-    if (variant_of(s).is_indirect && at >= l->saving && at < restored + lea)
+    if (variant_of(s).is_indirect && at >= (is_late ? s->code_bytes + push : l->saving) &&
+        at < restored + lea)
         bytes += 8;
     if (at > l->saving && at < restored) { /* between the pushes and the pops, some of them */
         uint32_t pushes = at - l->saving < 3 ? at - l->saving : 3;
@@ -420,6 +540,15 @@ void stub_leave(const struct edited_module *m, uint32_t index, struct walk_regis
     const struct plan_site *s = &m->sites[index];
     const struct stub_layout *l = &m->layouts[index];
     uint32_t at = (uint32_t)(r->value[X86_RIP] - (uint64_t)m->stubs) - l->start;
+    if (s->flags & SITE_MAKES_ROOM) {
+        uint32_t moved = room_bytes(m, s);
+        if (at < moved + JUMP_BYTES) { /* nothing of the site, only what had to move for it */
+            uint64_t room = m->base + s->offset + (uint64_t)s->hop - JUMP_BYTES;
+            r->value[X86_RIP] = room + (at < moved ? at : moved);
+            return;
+        }
+        at -= moved + JUMP_BYTES;
+    }
     r->value[X86_RSP] += bytes_pushed(s, l, at);
     /* Moved instructions are as long as they were. */
     uint32_t offset = at < s->moved_bytes ? s->offset - s->moved_bytes + at : s->offset;

@@ -1,0 +1,76 @@
+/* What the search for sites (sites.c) and the moving of instructions (displace.c) share. */
+#ifndef EDIT_FINDER_H
+#define EDIT_FINDER_H
+
+#include "edit/sites.h"
+#include "edit/targets.h"
+
+#include <Zydis/Zydis.h>
+
+enum { MOST_BEFORE = 4 };
+
+/* Bytes that are never run: a short site hops there, and from there to its stub. */
+struct pad {
+    uint32_t start, end;
+};
+
+/* A part of a function that lies elsewhere, a .cold one. */
+struct part {
+    uint32_t whole; /* where its function begins */
+    uint32_t start, end;
+};
+
+struct instruction {
+    uint32_t offset;
+    ZydisDecodedInstruction decoded;
+    ZydisDecoderContext context;
+    const uint8_t *bytes;
+};
+
+struct finder {
+    const struct elf_file *file;
+    const struct map *map;
+    struct sites *out;
+    struct targets targets;
+    ZydisDecoder decoder;
+    const struct map_function *function; /* the one at hand */
+    uint32_t whole;                      /* start of what it is a part of, or its own */
+    struct instruction before[MOST_BEFORE];
+    unsigned before_count;
+    VEC(struct pad) pads;   /* sorted */
+    VEC(struct part) parts; /* sorted by whole */
+    VEC(struct instruction) all; /* of a function some of whose sites need room */
+};
+
+static inline bool is_jump(const struct instruction *i)
+{
+    return i->decoded.meta.category == ZYDIS_CATEGORY_UNCOND_BR ||
+           i->decoded.meta.category == ZYDIS_CATEGORY_COND_BR;
+}
+
+static inline bool is_padding(const struct instruction *i)
+{
+    return i->decoded.mnemonic == ZYDIS_MNEMONIC_NOP || i->decoded.mnemonic == ZYDIS_MNEMONIC_INT3;
+}
+
+/* Reads the address that a rip-relative operand names, as an offset. */
+static inline bool is_rip_relative(const struct instruction *i, uint64_t *offset)
+{
+    const ZydisDecodedInstruction *d = &i->decoded;
+    if (!(d->attributes & ZYDIS_ATTRIB_HAS_MODRM) || d->raw.modrm.mod != 0 || d->raw.modrm.rm != 5)
+        return false;
+    *offset = i->offset + d->length + (uint64_t)d->raw.disp.value;
+    return true;
+}
+
+/* How a site without a rel32 can be changed, with the instructions before it: its tier. */
+void displace(struct finder *f, const struct instruction *i, struct plan_site *site);
+
+/*
+ * Makes a hop of a pun, if instructions near all[at], the site, can move out of the way of a jump.
+ * To be asked when all other sites of the function are done.
+ */
+bool make_room(struct finder *f, const struct instruction *all, size_t count, size_t at,
+               struct plan_site *site);
+
+#endif
