@@ -24,10 +24,11 @@
 #include <x86intrin.h>
 
 /*
- * The runtime is beside the command in a build, and in the library folder when installed. The one
- * for events has stand-ins for many more of libc's functions: it only comes where it is needed.
+ * The runtime is beside the command in a build, and in the library folder when installed. Those
+ * for events have stand-ins for many more of libc's functions, and one of them for C++'s operators
+ * new and delete: they only come where they are needed.
  */
-static char *find_runtime(bool with_events)
+static char *find_runtime(const char *name)
 {
     char self[4096];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -38,7 +39,6 @@ static char *find_runtime(bool with_events)
     *slash = '\0';
     static const char *const places[] = {"%s/%s", "%s/../lib/calltrail/%s",
                                          "%s/../lib/x86_64-linux-gnu/calltrail/%s"};
-    const char *name = with_events ? "libcalltrail-events.so" : "libcalltrail-rt.so";
     for (unsigned i = 0; i < 3; i++) {
         char path[4200];
         snprintf(path, sizeof path, places[i], self, name);
@@ -312,13 +312,28 @@ static uint32_t measure_tick_cost(void)
     return (uint32_t)(delay_ns < UINT32_MAX ? delay_ns * 3 / 4 : 0);
 }
 
+static int choose_runtime(const struct record_options *options, const char *path, char **runtime,
+                          struct ct_error *err)
+{
+    const char *name = options->events.mask & ~(uint32_t)EVENT_CPU ? "libcalltrail-events.so"
+                                                                   : "libcalltrail-rt.so";
+    if (options->events.mask & EVENTS_OF_MEMORY) {
+        struct program_memory memory = prepare_memory(path);
+        if (memory.has_new_operator)
+            name = "libcalltrail-events-new.so";
+        if (memory.has_malloc)
+            fprintf(stderr,
+                    "calltrail: %s has a malloc of its own inside, which cannot be seen; linked as "
+                    "a shared library it can\n",
+                    path);
+    }
+    *runtime = find_runtime(name);
+    return *runtime ? CT_OK : ct_fail(err, "%s is not where calltrail is; install both", name);
+}
+
 int record_run(const struct record_options *options, int *exit_status, struct ct_error *err)
 {
-    bool with_events = options->events.mask & ~(uint32_t)EVENT_CPU;
-    char *path = NULL, *runtime = find_runtime(with_events);
-    if (!runtime)
-        return ct_fail(err, "libcalltrail-%s.so is not where calltrail is; install both",
-                       with_events ? "events" : "rt");
+    char *path = NULL, *runtime = NULL;
     uint64_t flags =
         (options->follow ? CHANNEL_FOLLOW : 0u) | (options->verify ? CHANNEL_VERIFY : 0u) |
         (options->trampoline && !options->exact && !options->perf.count ? CHANNEL_TRAMPOLINE : 0u) |
@@ -330,6 +345,8 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
     int status = target_find(options->command[0], &path, err);
     if (status == CT_OK)
         status = check_output(options->output, err);
+    if (status == CT_OK)
+        status = choose_runtime(options, path, &runtime, err);
     if (status == CT_OK)
         prepare_maps(path);
     if (status == CT_OK &&

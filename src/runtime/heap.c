@@ -16,7 +16,7 @@
  * since the last peak. So at the end each context knows what it had at the peak: the saved bytes,
  * or, if they were not saved since, those that it has.
  */
-#include "runtime/charge.h"
+#include "runtime/heap.h"
 #include "runtime/standins.h"
 
 #include "runtime/arch/x86_64/syscall.h"
@@ -25,12 +25,6 @@
 #include <sys/mman.h>
 
 enum { FILTER_SIZE = 1 << 16, FIRST_ROOM = 4096 };
-
-struct heap_block {
-    uint64_t address; /* 0: free */
-    uint64_t bytes, calls;
-    uint64_t node;
-};
 
 /* In the page that a fork wipes: a child has nothing of its parent's. */
 static struct heap_state *state(void)
@@ -94,7 +88,7 @@ static uint64_t count_points(struct thread *t, uint64_t bytes)
 
 /* --- the table, under its lock --------------------------------------------------------------- */
 
-static uint64_t lock_table(void)
+uint64_t heap_lock(void)
 {
     uint64_t all = UINT64_MAX, mask = 0;
     raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&mask, sizeof all);
@@ -103,7 +97,7 @@ static uint64_t lock_table(void)
     return mask;
 }
 
-static void unlock_table(uint64_t mask)
+void heap_unlock(uint64_t mask)
 {
     __atomic_store_n(&state()->lock, 0, __ATOMIC_RELEASE);
     raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, sizeof mask);
@@ -157,7 +151,7 @@ static void remove_block(struct heap_block *gap)
     h->count--;
 }
 
-static void change(uint64_t place, uint64_t bytes, uint64_t calls)
+void heap_change(uint64_t place, uint64_t bytes, uint64_t calls)
 {
     struct arena_header *a = guest->arena;
     const struct arena_node *node = arena_at((uint32_t)place);
@@ -181,13 +175,13 @@ static void forget(struct heap_block *block)
     uint8_t *filter = filter_of(block->address);
     if (*filter != UINT8_MAX) /* one that was full is not known to be empty again */
         --*filter;
-    change(block->node, -block->bytes, -block->calls);
+    heap_change(block->node, -block->bytes, -block->calls);
     remove_block(block);
 }
 
 static void remember(const struct heap_block *block)
 {
-    uint64_t mask = lock_table();
+    uint64_t mask = heap_lock();
     if (make_room()) {
         struct heap_block *slot = find_block(block->address);
         if (slot->address) { /* freed where nobody saw it */
@@ -198,25 +192,34 @@ static void remember(const struct heap_block *block)
         state()->count++;
         uint8_t *filter = filter_of(block->address);
         *filter = (uint8_t)(*filter + (*filter != UINT8_MAX));
-        change(block->node, block->bytes, block->calls);
+        heap_change(block->node, block->bytes, block->calls);
     }
-    unlock_table(mask);
+    heap_unlock(mask);
 }
 
 /* --- what is asked for, and given back -------------------------------------------------------- */
 
-static void *count_slowly(struct thread *t, void *memory, uint64_t bytes, const void *function)
+bool heap_charge(uint64_t address, uint64_t bytes, const void *function, struct heap_block *block)
 {
+    struct thread *t = thread_self();
+    if (!charge_wanted(EVENTS_OF_MEMORY) || !t || t->of != guest || !t->record)
+        return false;
     uint64_t period = guest->arena->events.memory_period_bytes;
     uint64_t points = count_points(t, bytes);
     if (is_confined() || (!points && period > 1))
-        return memory;
-    struct heap_block block = {.address = (uint64_t)memory, .bytes = points * period};
-    block.calls = period > 1 ? block.bytes * CALLS_ONE / bytes : CALLS_ONE;
-    block.node = charge_context(function);
-    charge_add((uint32_t)block.node, VALUE_MALLOC_BYTES, block.bytes);
-    charge_add((uint32_t)block.node, VALUE_MALLOC_CALLS, block.calls);
-    if (block.node && (guest->arena->events.mask & EVENT_HEAP))
+        return false;
+    *block = (struct heap_block){.address = address, .bytes = points * period};
+    block->calls = period > 1 ? block->bytes * CALLS_ONE / bytes : CALLS_ONE;
+    block->node = charge_context(function);
+    charge_add((uint32_t)block->node, VALUE_MALLOC_BYTES, block->bytes);
+    charge_add((uint32_t)block->node, VALUE_MALLOC_CALLS, block->calls);
+    return block->node && (guest->arena->events.mask & EVENT_HEAP);
+}
+
+static void *count_slowly(void *memory, uint64_t bytes, const void *function)
+{
+    struct heap_block block;
+    if (heap_charge((uint64_t)memory, bytes, function, &block))
         remember(&block);
     return memory;
 }
@@ -224,24 +227,32 @@ static void *count_slowly(struct thread *t, void *memory, uint64_t bytes, const 
 static inline void *count(void *memory, uint64_t bytes, const void *function)
 {
     struct thread *t = thread_self();
-    if (t && bytes < t->memory_left) { /* never where the period is 1, or nothing is measured */
+    if (!t)
+        return memory;
+    t->memory_calls++;
+    if (bytes < t->memory_left) { /* never where the period is 1, or nothing is measured */
         t->memory_left -= bytes;
         return memory;
     }
-    if (!memory || !charge_wanted(EVENTS_OF_MEMORY) || !t || t->of != guest || !t->record)
+    if (!memory || !charge_wanted(EVENTS_OF_MEMORY))
         return memory;
-    return count_slowly(t, memory, bytes, function);
+    return count_slowly(memory, bytes, function);
+}
+
+void *heap_count(void *memory, uint64_t bytes, const void *function)
+{
+    return count(memory, bytes, function);
 }
 
 static void give_back_slowly(void *memory, struct heap_block *was)
 {
-    uint64_t mask = lock_table();
+    uint64_t mask = heap_lock();
     struct heap_block *block = find_block((uint64_t)memory);
     if (block->address) {
         *was = *block;
         forget(block);
     }
-    unlock_table(mask);
+    heap_unlock(mask);
 }
 
 /* What was known of it, if anything, so that it can be had back. */
@@ -253,6 +264,11 @@ static inline struct heap_block give_back(void *memory)
     return was;
 }
 
+void heap_give_back(void *memory)
+{
+    give_back(memory);
+}
+
 STANDS_IN_FOR(void *, malloc, (size_t))
 STANDS_IN_FOR(void *, calloc, (size_t, size_t))
 STANDS_IN_FOR(void *, realloc, (void *, size_t))
@@ -262,6 +278,13 @@ STANDS_IN_FOR(void *, memalign, (size_t, size_t))
 STANDS_IN_FOR(void *, valloc, (size_t))
 STANDS_IN_FOR(void *, pvalloc, (size_t))
 STANDS_IN_FOR(int, posix_memalign, (void **, size_t, size_t))
+
+bool heap_is_allocator(const void *address)
+{
+    const struct walk_modules *modules = guest->modules;
+    uint32_t module = modules ? modules_find(modules, (uint64_t)REAL(malloc)) : UINT32_MAX;
+    return module != UINT32_MAX && modules_find(modules, (uint64_t)address) == module;
+}
 
 EXPORTED void *malloc(size_t bytes)
 {

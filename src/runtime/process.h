@@ -15,6 +15,7 @@
 #include <stddef.h>
 
 struct heap_block;
+struct heap_map;
 
 /* Memory with a point in it; see heap.c. */
 struct heap_state {
@@ -22,6 +23,8 @@ struct heap_state {
     uint8_t *filter;
     struct heap_block *blocks;
     uint64_t room, count;
+    struct heap_map *maps; /* see heap_maps.c */
+    uint64_t map_room, map_count;
 };
 
 struct guest {

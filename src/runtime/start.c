@@ -120,6 +120,7 @@ void standins_prepare(void)
     for (const struct standin *s = first_standin; s < end_of_standins; s++)
         if (!*s->real)
             *s->real = dlsym(RTLD_NEXT, s->name);
+    dlerror(); /* what this libc or program does not have is no error of the program's */
 }
 
 static __attribute__((destructor)) void at_exit(void)

@@ -31,6 +31,7 @@ struct thread {
     uint64_t accounted_ns;  /* of wall time: samples, and calls that waited */
     uint64_t memory_left;   /* bytes to the next point of memory that is sampled; see heap.c */
     uint64_t memory_behind; /* from there to the end of its block */
+    uint64_t memory_calls;  /* calls that asked for some so far */
     uint64_t random;
 
     /* The first sample comes after a random part of a period, so that short threads count. */

@@ -23,12 +23,13 @@ failed = False
 class Run:
     """A program under `record`: what it printed, and its profile."""
 
-    def __init__(self, events, *command, options=(), same=True):
+    def __init__(self, events, *command, options=(), env=None):
         path = os.path.join(folder, "p.ctp")
         options = list(options) + [word for event in events for word in ("-e", event)]
         command = [os.path.join(folder, command[0]), *command[1:]]
         done = subprocess.run([calltrail, "record", "--no-lines", "-o", path, *options, "--", *command],
-                              capture_output=True, text=True, timeout=120)
+                              capture_output=True, text=True, timeout=120,
+                              env={**os.environ, **(env or {})})
         assert done.returncode == 0, "status %d: %s" % (done.returncode, done.stderr)
         assert not done.stderr, "it said: " + done.stderr
         self.says = dict(re.findall(r"^(\S+) (-?[0-9.]+)$", done.stdout, re.M))
@@ -252,6 +253,35 @@ def memory_exact():
     assert run.total("heap_exit_blocks", "leaker") == 10, "blocks that leak"
     others = [name for name in MEMORY if name != "leaker" and run.total("heap_exit_blocks", name)]
     assert not others, "these do not leak: %s" % others
+
+
+# What allocators.cpp asks for, by where: bytes, calls, at the end bytes and blocks.
+ALLOCATORS = {"with_new": (100 + 800, 200, 100, 100), "with_array": (50 * 1000 + 30 * 500, 80, 50000, 50),
+              "with_aligned": (40 * 256, 40, 20 * 256, 20), "with_malloc": (140 * 300, 140, 70 * 300, 70),
+              "with_mmap": (41 * 4096, 5, (12 + 6 + 1) * 4096, 3)}
+
+
+@test("memory of C++, of mmap, and of allocators that are linked or preloaded: exact")
+def allocators():
+    libraries = "/usr/lib/x86_64-linux-gnu/"
+    for program, preload in (("allocators", ""), ("allocators_jemalloc", ""), ("allocators_tcmalloc", ""),
+                             ("allocators", libraries + "libjemalloc.so.2"),
+                             ("allocators", libraries + "libtcmalloc_minimal.so.4")):
+        run = Run(["malloc/1", "heap/1"], program, env={"LD_PRELOAD": preload} if preload else {})
+        for function, truth in ALLOCATORS.items():
+            got = tuple(run.total(metric, function) for metric in ("malloc", "malloc_calls", "heap_exit",
+                                                                  "heap_exit_blocks"))
+            assert got == truth, "%s %s %s: %s, not %s" % (program, preload, function, got, truth)
+
+
+@test("memory: a program with a malloc inside is told that it cannot be seen")
+def own_malloc():
+    path = os.path.join(folder, "own_malloc")
+    done = subprocess.run([calltrail, "record", "-o", os.path.join(folder, "x.ctp"), "-e", "heap", path],
+                          capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout == "fine\n", done
+    assert re.fullmatch("calltrail: .*own_malloc has a malloc of its own inside, which cannot be seen; "
+                        "linked as a shared library it can\n", done.stderr), done.stderr
 
 
 @test("memory with the usual period: unbiased over 50 rounds and 12 runs")
