@@ -60,11 +60,11 @@ struct collector {
     VEC(struct grown_tree) trees;  /* of each thread */
     size_t next_count, last_count; /* of those, the ones that are left of the process at hand */
     struct metric_set metrics;
-    VEC(uint32_t) epochs;                 /* names of the phases, as strings of the profile */
-    bool has_returns;                     /* the trampoline was in use */
-    bool has_calls;                       /* engine exact was */
-    bool is_whole;                        /* each thread was measured from its start to its end */
-    uint64_t end_ns;                      /* of the process at hand, by the arena's clock */
+    VEC(uint32_t) epochs; /* names of the phases, as strings of the profile */
+    bool has_returns;     /* the trampoline was in use */
+    bool has_calls;       /* engine exact was */
+    bool is_whole;        /* the whole program was measured, but for what it paused itself */
+    uint64_t end_ns;      /* of the process at hand, by the arena's clock */
     uint64_t perf_rest[PERF_MOST_EVENTS]; /* what the kernel counted, and no context has */
     bool has_written_rest;
     uint64_t io_rest[2]; /* bytes read and written by the process at hand, not attributed yet */
@@ -342,7 +342,15 @@ static struct thread_times times_of(const struct collector *c, const struct aren
     struct thread_times times = {.waits_in = t->waits_in};
     if (!(c->metrics.layout.events.mask & EVENT_WALL))
         return times;
-    uint64_t end_ns = t->end_ns ? t->end_ns : c->end_ns;
+    const struct arena_header *h = (const struct arena_header *)v->bytes;
+    const struct server *s = c->recording->server;
+    uint64_t end_ns = t->end_ns ? t->end_ns : c->end_ns, start_ns = t->start_ns;
+    uint64_t paused_ns = t->end_ns ? t->paused_ns : arena_paused_ns(h, end_ns);
+    paused_ns = paused_ns > t->paused_before_ns ? paused_ns - t->paused_before_ns : 0;
+    if (s->window_end_ns && end_ns > s->window_end_ns)
+        end_ns = s->window_end_ns;
+    if (start_ns < s->window_start_ns)
+        start_ns = s->window_start_ns;
     if (times.waits_in && end_ns > t->waits_since_ns)
         times.waits.blocked_ns = end_ns - t->waits_since_ns;
     uint64_t known_ns = times.waits.blocked_ns;
@@ -352,10 +360,9 @@ static struct thread_times times_of(const struct collector *c, const struct aren
             known_ns += n->count * c->metrics.period_ns +
                         *node_value(&c->metrics.layout, n, VALUE_BLOCKED_NS);
     }
-    const struct arena_header *h = (const struct arena_header *)v->bytes;
-    bool is_whole = c->is_whole && !h->was_paused;
-    if (is_whole && end_ns > t->start_ns && end_ns - t->start_ns > known_ns)
-        times.rest.elapsed_ns = end_ns - t->start_ns - known_ns;
+    known_ns += paused_ns;
+    if (end_ns > start_ns && end_ns - start_ns > known_ns)
+        times.rest.elapsed_ns = end_ns - start_ns - known_ns;
     return times;
 }
 
@@ -903,6 +910,9 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
         c.all.stime_s = recording->stime_s;
     }
     add_facts(&c, CTP_SCOPE_PROFILE, 0, &c.all);
+    if (s->window_start_ns && s->window_end_ns > s->window_start_ns) /* --delay, --duration */
+        profile_fact_f64(c.writer, CTP_SCOPE_PROFILE, 0, "measured_s",
+                         (double)(s->window_end_ns - s->window_start_ns) / 1e9);
     if (c.metrics.cpu != CTP_NONE)
         add_facts(&c, CTP_SCOPE_METRIC, c.metrics.cpu, &c.all);
     vec_free(&c.modules);

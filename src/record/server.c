@@ -355,9 +355,18 @@ void server_look_around(struct server *s)
 
 void server_pause(struct server *s, bool paused)
 {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    uint64_t now_ns = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+    if (paused && !s->paused)
+        s->window_end_ns = now_ns;
+    else if (!paused)
+        s->window_start_ns = now_ns;
     s->paused = paused;
-    for (size_t i = 0; i < s->arenas.count; i++)
+    for (size_t i = 0; i < s->arenas.count; i++) {
+        s->arenas.items[i].header->paused_since_ns = now_ns;
         s->arenas.items[i].header->paused = paused;
+    }
 }
 
 void server_grow_arenas(struct server *s)

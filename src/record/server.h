@@ -42,6 +42,7 @@ struct server {
     uint64_t flags;
     struct arena_events events;
     bool paused;
+    uint64_t window_start_ns, window_end_ns; /* measuring began and ended; 0: with the program */
     unsigned without_arena; /* processes that asked for one, and there was no room */
     int why_without;        /* errno's value */
     struct open_maps maps;

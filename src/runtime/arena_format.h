@@ -115,7 +115,10 @@ struct arena_header {
     uint32_t node_bytes;            /* of a node with the values behind it */
     uint8_t value_at[ARENA_VALUES]; /* 1 is the first; 0: not measured */
     uint8_t unused;
-    uint32_t was_paused;              /* the program has paused it */
+    uint32_t was_paused;              /* the program has paused it: */
+    uint64_t program_paused_ns;       /* for so long, up to the last time that it went on, */
+    uint64_t program_paused_since_ns; /* and since then; 0: it goes on */
+    uint64_t paused_since_ns;         /* when the supervisor last said so */
     _Atomic uint32_t phase;           /* that the program says it is in; 0: none */
     _Atomic uint32_t first_phase;     /* place of the list, newest first */
     _Atomic uint32_t program_paused;  /* the program's word */
@@ -127,6 +130,13 @@ struct arena_header {
     uint32_t unused_too;
     struct arena_change changes[ARENA_CHANGES];
 };
+
+/* For how long the program had paused by then. */
+static inline uint64_t arena_paused_ns(const struct arena_header *h, uint64_t now_ns)
+{
+    uint64_t since_ns = h->program_paused_since_ns;
+    return h->program_paused_ns + (since_ns && now_ns > since_ns ? now_ns - since_ns : 0);
+}
 
 /* A phase that the program has named. */
 struct arena_phase {
@@ -200,6 +210,8 @@ struct arena_thread {
     _Atomic uint32_t waits_in;   /* node of the call that it waits in; 0: in none */
     uint32_t unused_too;
     uint64_t waits_since_ns;
+    uint64_t paused_before_ns; /* how long the program had paused when the thread began, */
+    uint64_t paused_ns;        /* and when it ended */
     uint32_t handler_histogram[ARENA_HISTOGRAM]; /* by the logarithm: see histogram_bucket */
 };
 

@@ -1,7 +1,8 @@
 /*
  * The time of a call that waits, less what was charged elsewhere meanwhile: handlers of the program
- * may run in it, be sampled, and wait for something themselves. The context is found on the way in,
- * and noted, so that a call which never returns is charged with its time, too.
+ * may run in it, be sampled, and wait for something themselves. Nor does it count while measuring
+ * is paused. The context is found on the way in, and noted, so that a call which never returns is
+ * charged with its time, too.
  */
 #include "runtime/blocking.h"
 
@@ -34,6 +35,7 @@ void wait_begin(struct wait *w, const void *function, uint32_t events)
     w->start_ns = now_ns();
     uint32_t node = charge_context(function);
     w->accounted_ns = t->accounted_ns;
+    w->paused_ns = guest->arena->program_paused_ns;
     w->outer_node = t->record->waits_in;
     w->outer_since_ns = t->record->waits_since_ns;
     t->record->waits_since_ns = w->start_ns;
@@ -48,7 +50,12 @@ void wait_end(struct wait *w)
         return; /* in a child that was forked meanwhile, the node is its parent's */
     t->record->waits_in = w->outer_node;
     t->record->waits_since_ns = w->outer_since_ns;
-    uint64_t passed_ns = now_ns() - w->start_ns, elsewhere_ns = t->accounted_ns - w->accounted_ns;
+    const struct arena_header *a = guest->arena;
+    uint64_t end_ns = now_ns(), elsewhere_ns = t->accounted_ns - w->accounted_ns;
+    elsewhere_ns += arena_paused_ns(a, end_ns) - w->paused_ns;
+    if (a->paused && a->paused_since_ns > w->start_ns)
+        end_ns = a->paused_since_ns; /* --duration is over */
+    uint64_t passed_ns = end_ns - w->start_ns;
     uint64_t waited_ns = passed_ns > elsewhere_ns ? passed_ns - elsewhere_ns : 0;
     charge_add(w->node, VALUE_BLOCKED_NS, waited_ns);
     t->accounted_ns += waited_ns;

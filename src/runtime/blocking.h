@@ -9,6 +9,7 @@ struct wait {
     uint32_t outer_node;
     uint64_t start_ns, outer_since_ns;
     uint64_t accounted_ns; /* of the thread, before */
+    uint64_t paused_ns;    /* by the program, before */
 };
 
 void blocking_prepare(void);

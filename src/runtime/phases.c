@@ -73,8 +73,11 @@ EXPORTED void calltrail_pause(void)
 {
     if (!guest->arena)
         return;
-    guest->arena->was_paused = 1;
-    guest->arena->program_paused = 1;
+    struct arena_header *a = guest->arena;
+    if (__atomic_exchange_n((uint32_t *)&a->program_paused, 1, __ATOMIC_SEQ_CST))
+        return;
+    a->was_paused = 1;
+    a->program_paused_since_ns = clock_ns(CLOCK_MONOTONIC);
     note_change();
 }
 
@@ -82,6 +85,11 @@ EXPORTED void calltrail_resume(void)
 {
     if (!guest->arena)
         return;
-    guest->arena->program_paused = 0;
+    struct arena_header *a = guest->arena;
+    if (!a->program_paused)
+        return;
+    a->program_paused_ns = arena_paused_ns(a, clock_ns(CLOCK_MONOTONIC));
+    a->program_paused_since_ns = 0;
+    a->program_paused = 0;
     note_change();
 }

@@ -144,6 +144,7 @@ static bool adopt(struct thread *t)
     }
     t->record->tid = t->tid;
     t->record->start_ns = clock_ns(CLOCK_MONOTONIC);
+    t->record->paused_before_ns = arena_paused_ns(guest->arena, t->record->start_ns);
     thread_read_name(t);
     lock_list();
     t->next = guest->threads;
@@ -178,6 +179,7 @@ void thread_end(void)
         event_stop(t);
         thread_read_name(t);
         t->record->end_ns = clock_ns(CLOCK_MONOTONIC);
+        t->record->paused_ns = arena_paused_ns(guest->arena, t->record->end_ns);
     }
     trampoline_unmark(t, (uint64_t)__builtin_frame_address(0));
     exact_thread_ends();

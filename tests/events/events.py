@@ -208,6 +208,33 @@ def wall():
     assert rest < 0.15 * lives, "not attributed: %s of %s" % (rest, lives)
 
 
+def lives(run, metric="wall"):
+    """The sum of a metric for each thread, the first first."""
+    values = run.p.values[run.metrics[metric]]
+    return [sum(values[first:end]) / 1e9 for first, end, _, _ in run.roots()]
+
+
+@test("wall: what the program pauses is no part of any thread's time")
+def wall_paused():
+    run = Run(["wall"], "pauses")
+    main, sleeper = lives(run)
+    paused = run.said("paused")
+    near(main, run.said("main") - paused, 0.02, "main")  # it is there before its main and after it
+    near(sleeper, run.said("sleeper") - paused, 0.01, "sleeper")
+    near(run.total("blocked", "sleep_long") / 1e9, run.said("sleeper") - paused, 0.01, "its sleep")
+    assert 0.2 < run.total("wall", "burn") / 1e9 < 0.33, "running: %s" % run.total("wall", "burn")
+
+
+@test("wall: with --delay and --duration, threads have the time that was measured")
+def wall_window():
+    run = Run(["wall"], "pauses", "none", options=["--delay", "0.15", "--duration", "0.4"])
+    measured = run.p.facts(0, 0, ())["measured_s"]
+    assert 0.39 < measured < 0.6, measured
+    for life in lives(run):
+        near(life, measured, 0.01, "a thread")
+    assert 0 < run.total("wall", "burn") / 1e9 < measured
+
+
 @test("io: what the program counts, by kind of file")
 def io():
     run = Run(["io"], "bytes")
