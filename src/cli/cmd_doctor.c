@@ -14,7 +14,8 @@ static const char usage[] =
     "rates, and the state of the cache; for a PROGRAM whether it can be recorded, or why not.\n"
     "\n"
     "With --edit: the calls and tail jumps of each FILE, and how each could be counted without a\n"
-    "new build: in place, moved to another place, by a trap, or not at all, with the reasons.\n"
+    "new build: in place, moved to another place, by a short jump to a place nearby (hop), by a\n"
+    "jump that overlaps the instruction behind it (pun), or not at all, with the reasons.\n"
     "--list prints one line for each of them.\n";
 
 static int print_edits(int count, char **files, bool list)

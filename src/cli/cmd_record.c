@@ -134,9 +134,6 @@ int cmd_record(int argc, char **argv)
     if (!record.exact && (record.modules || record.fold_recursion || record.max_nodes))
         return usage_error("record", "--modules, --fold-recursion and --max-nodes go with "
                                      "--engine exact");
-    if (record.exact && (record.delay_s > 0 || record.duration_s > 0))
-        return usage_error("record", "--engine exact counts from the start to the end: it goes "
-                                     "with neither --delay nor --duration");
     if (record.exact && record.perf.count)
         return usage_error("record", "perf events do not go with --engine exact");
     record.command = argv + optind;

@@ -101,8 +101,7 @@ static bool choose_moved(struct finder *f, const struct instruction *i, bool sta
             site->reason = REASON_AT_START;
             return false;
         }
-        uint32_t next =
-            moved->first < f->before_count ? f->before[moved->first].offset : i->offset;
+        uint32_t next = moved->first < f->before_count ? f->before[moved->first].offset : i->offset;
         if (targets_has(&f->targets, next)) {
             site->reason = REASON_BRANCH_TARGET;
             return false;
@@ -173,9 +172,9 @@ static bool find_hop(struct finder *f, const struct instruction *i, struct plan_
     }
     for (; low < f->pads.count && (int64_t)f->pads.items[low].start <= from + INT8_MAX; low++) {
         struct pad *p = &f->pads.items[low];
-        while (p->start < p->end && ((int64_t)p->start < from + INT8_MIN ||
-                                     targets_has(&f->targets, p->start) ||
-                                     !targets_are_free(&f->targets, p->start, p->start + 1)))
+        while (p->start < p->end &&
+               ((int64_t)p->start < from + INT8_MIN || targets_has(&f->targets, p->start) ||
+                !targets_are_free(&f->targets, p->start, p->start + 1)))
             p->start++;
         if (p->end - p->start < JUMP_BYTES || (int64_t)p->start > from + INT8_MAX ||
             !targets_are_free(&f->targets, p->start, p->start + JUMP_BYTES))
@@ -193,7 +192,8 @@ static enum site_tier choose_tier(struct finder *f, const struct instruction *i,
                                   struct plan_site *site, struct moved *moved)
 {
     bool is_call = site->kind == SITE_CALL_INDIRECT;
-    if (is_call && can_push(i, site, true) && choose_moved(f, i, false, site, moved))
+    if (is_call && can_push(i, site, true) && choose_moved(f, i, false, site, moved) &&
+        moved->bytes + i->decoded.length <= ZYDIS_MAX_INSTRUCTION_LENGTH)
         return TIER_DISPLACE;
     if (is_call) /* what uses the stack can move if the return address comes later */
         site->flags |= SITE_PUSHES_RETURN;

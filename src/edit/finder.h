@@ -14,10 +14,10 @@ struct pad {
     uint32_t start, end;
 };
 
-/* A part of a function that lies elsewhere, a .cold one. */
-struct part {
-    uint32_t whole; /* where its function begins */
-    uint32_t start, end;
+/* A place whose address code knows, perhaps a table of where to jump to. */
+struct known_place {
+    uint32_t offset;
+    uint32_t whole; /* the function that has the code */
 };
 
 struct instruction {
@@ -37,9 +37,11 @@ struct finder {
     uint32_t whole;                      /* start of what it is a part of, or its own */
     struct instruction before[MOST_BEFORE];
     unsigned before_count;
-    VEC(struct pad) pads;   /* sorted */
-    VEC(struct part) parts; /* sorted by whole */
-    VEC(struct instruction) all; /* of a function some of whose sites need room */
+    VEC(struct pad) pads;           /* sorted */
+    VEC(struct part) parts;         /* sorted by whole */
+    VEC(struct known_place) places; /* sorted when all are known */
+    VEC(uint32_t) decoded;          /* functions that were: indices, sorted */
+    VEC(struct instruction) all;    /* of those around a site that needs room */
 };
 
 static inline bool is_jump(const struct instruction *i)
@@ -68,7 +70,7 @@ void displace(struct finder *f, const struct instruction *i, struct plan_site *s
 
 /*
  * Makes a hop of a pun, if instructions near all[at], the site, can move out of the way of a jump.
- * To be asked when all other sites of the function are done.
+ * To be asked when all other sites are done. `all` may be of several functions, in order.
  */
 bool make_room(struct finder *f, const struct instruction *all, size_t count, size_t at,
                struct plan_site *site);

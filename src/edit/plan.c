@@ -14,9 +14,9 @@ static int write_plan(const struct sites *sites, const struct map *map, FILE *ou
                             .header_bytes = sizeof h,
                             .base = map->header->base,
                             .site_count = (uint32_t)sites->items.count,
-                            .code_bytes = (uint32_t)sites->code.count,
                             .function_count = sites->function_count,
-                            .functions_undecoded = sites->functions_undecoded};
+                            .functions_undecoded = (uint32_t)sites->undecoded.count,
+                            .undecoded = (uint32_t)sites->code.count};
     for (size_t i = 0; i < sites->items.count; i++) {
         const struct plan_site *s = &sites->items.items[i];
         h.tiers[s->kind][s->tier]++;
@@ -27,8 +27,10 @@ static int write_plan(const struct sites *sites, const struct map *map, FILE *ou
         size_t count;
     } parts[] = {{sites->items.items, sites->items.count * sizeof(struct plan_site)},
                  {sites->by_rank.items, sites->by_rank.count * sizeof(uint32_t)},
-                 {sites->code.items, sites->code.count}};
+                 {sites->code.items, sites->code.count},
+                 {sites->undecoded.items, sites->undecoded.count * sizeof(uint32_t)}};
     enum { PARTS = sizeof parts / sizeof parts[0] };
+    h.code_bytes = (uint32_t)(parts[2].count + parts[3].count);
     XXH3_state_t *hash = XXH3_createState();
     XXH3_64bits_reset(hash);
     h.file_bytes = sizeof h;
@@ -163,8 +165,18 @@ const char *plan_reason_name(unsigned reason)
         "the instructions before it cannot be moved",
         "nothing is before it in its function",
         "where its function's return address lies is not known",
+        "it leads to no code",
         "a jump that may stay in its function, and cannot be told from a call"};
     return reason < SITE_REASONS ? names[reason] : "unknown";
+}
+
+/* How many bytes move out of the way of a hop; the jump to them lies before the hop's. */
+static unsigned room_bytes(const struct plan *p, const struct plan_site *s)
+{
+    if (!(s->flags & SITE_MAKES_ROOM))
+        return 0;
+    const uint8_t *at = p->code + s->code + s->code_bytes;
+    return s->flags & SITE_MAY_STAY ? at[1 + 8 * at[0]] : at[0];
 }
 
 void plan_list(const struct plan *p, FILE *out)
@@ -174,18 +186,47 @@ void plan_list(const struct plan *p, FILE *out)
     static const char *const bases[] = {"?", "rsp", "rbp"};
     for (uint32_t i = 0; i < p->header->site_count; i++) {
         const struct plan_site *s = &p->sites[i];
-        fprintf(out, "%#lx %s %s target %#lx function %#lx got %#lx slot %s%+d moved %u\n",
-                (unsigned long)(p->header->base + s->offset), kinds[s->kind % SITE_KINDS],
-                tiers[s->tier % SITE_TIERS], (unsigned long)(p->header->base + s->target),
-                (unsigned long)(p->header->base + s->function),
-                (unsigned long)(s->got ? p->header->base + s->got : 0), bases[s->slot_base % 3],
-                s->slot_bytes, s->moved_bytes);
+        fprintf(
+            out,
+            "%#lx %s %s target %#lx function %#lx got %#lx slot %s%+d moved %u length %u hop %d "
+            "room %u\n",
+            (unsigned long)(p->header->base + s->offset), kinds[s->kind % SITE_KINDS],
+            tiers[s->tier % SITE_TIERS], (unsigned long)(p->header->base + s->target),
+            (unsigned long)(p->header->base + s->function),
+            (unsigned long)(s->got ? p->header->base + s->got : 0), bases[s->slot_base % 3],
+            s->slot_bytes, s->moved_bytes, s->length, s->hop, room_bytes(p, s));
     }
 }
 
 static double percent(uint32_t part, uint32_t whole)
 {
     return whole ? 100.0 * part / whole : 0;
+}
+
+/* What is not counted, one by one. */
+static void print_uncounted(const struct plan *p, FILE *out)
+{
+    enum { MOST = 20 };
+    const struct plan_header *h = p->header;
+    uint32_t named = 0;
+    for (uint32_t i = 0; i < h->site_count; i++) {
+        const struct plan_site *s = &p->sites[i];
+        if (s->tier == TIER_NONE && named++ < MOST)
+            fprintf(out, "  not counted: the site at %#lx: %s\n",
+                    (unsigned long)(h->base + s->offset), plan_reason_name(s->reason));
+    }
+    for (uint32_t i = 0; i < h->functions_undecoded; i++) {
+        uint32_t offset = 0;
+        if ((uint64_t)h->undecoded + 4ul * i + 4 <= h->code_bytes)
+            memcpy(&offset, p->code + h->undecoded + 4ul * i, sizeof offset);
+        if (named++ < MOST)
+            fprintf(out,
+                    "  not counted: calls of the function at %#lx: not all of it are "
+                    "instructions\n",
+                    (unsigned long)(h->base + offset));
+    }
+    if (named > MOST)
+        fprintf(out, "  not counted: %u more; --list has all sites\n", named - MOST);
 }
 
 void plan_print(const struct plan *p, const char *name, FILE *out)
@@ -215,4 +256,5 @@ void plan_print(const struct plan *p, const char *name, FILE *out)
     for (unsigned r = 1; r < SITE_REASONS; r++)
         if (h->reasons[r])
             fprintf(out, "  %9u sites: %s\n", h->reasons[r], plan_reason_name(r));
+    print_uncounted(p, out);
 }

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC   UINT64_C(0x0a6e616c706c6c63) /* "cllplan\n" */
-#define PLAN_VERSION 10
+#define PLAN_VERSION 25
 
 enum site_kind {
     SITE_CALL,          /* call rel32 */
@@ -41,6 +41,7 @@ enum site_reason {
     REASON_NOT_MOVABLE,   /* the instruction before it depends on where it is, or on the stack */
     REASON_AT_START,      /* there is nothing before it */
     REASON_NO_SLOT,       /* where the return address of its function lies is not known */
+    REASON_NO_CODE,       /* where it leads there is no code */
     REASON_MAY_STAY,      /* a jump that may stay in its function, and cannot be told from a call */
     SITE_REASONS
 };
@@ -52,6 +53,7 @@ enum site_flags {
     SITE_PUSHES_RETURN = 1, /* a call that becomes a jump: the stub pushes the return address */
     SITE_MAY_STAY = 2,      /* a jump that may stay in its function: the stub finds out */
     SITE_MAKES_ROOM = 4,    /* TIER_HOP: the room is made by moving what is there to the stub */
+    SITE_TO_LEAF = 8,       /* direct, to a function that has no sites */
 };
 
 /*
@@ -86,8 +88,9 @@ struct plan_site {
     uint32_t fixup_target; /* what the rel32 leads to */
     uint8_t flags;         /* enum site_flags */
     uint8_t unused;
-    int16_t hop; /* TIER_HOP: where the room is, from the site */
-    uint32_t rank; /* its position when sites are sorted by function, then by offset */
+    int16_t hop;         /* TIER_HOP: where the room is, from the site */
+    uint32_t rank;       /* its position when sites are sorted by function, then by offset */
+    uint32_t first_rank; /* of its function's sites */
 };
 
 /* What each site takes up in the file, its index by rank included. */
@@ -106,10 +109,10 @@ struct plan_header {
     uint32_t functions_undecoded; /* where the bytes are not all instructions */
     uint32_t tiers[SITE_KINDS][SITE_TIERS];
     uint32_t reasons[SITE_REASONS]; /* of sites with TIER_PUN or TIER_NONE */
-    uint32_t unused;
+    uint32_t undecoded; /* where in the code bytes their offsets are, of four bytes each */
 };
 
-static_assert(sizeof(struct plan_site) == 44, "layout");
+static_assert(sizeof(struct plan_site) == 48, "layout");
 static_assert(sizeof(struct plan_header) % 8 == 0, "layout");
 
 #endif

@@ -93,6 +93,43 @@ static void find_pad_behind(struct finder *f, const struct map_function *next)
         add_pad(f, end, next->start);
 }
 
+static int compare_parts(const void *a, const void *b)
+{
+    const struct part *x = a, *y = b;
+    if (x->whole != y->whole)
+        return x->whole < y->whole ? -1 : 1;
+    return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static void find_parts(struct finder *f)
+{
+    for (uint32_t k = 0; k < f->map->function_count; k++) {
+        const struct map_function *fn = &f->map->functions[k];
+        uint32_t whole = whole_of(f->map, fn)->start;
+        if (fn->size)
+            vec_push(&f->parts, (struct part){whole, fn->start, fn->start + fn->size});
+    }
+    if (f->parts.count)
+        qsort(f->parts.items, f->parts.count, sizeof *f->parts.items, compare_parts);
+}
+
+/* The parts of the function at hand, itself among them. */
+static const struct part *parts_of(const struct finder *f, unsigned *count)
+{
+    size_t low = 0, high = f->parts.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (f->parts.items[middle].whole < f->whole)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *count = 0;
+    while (low + *count < f->parts.count && f->parts.items[low + *count].whole == f->whole)
+        ++*count;
+    return f->parts.items + low;
+}
+
 static void find_targets(struct finder *f, const struct instruction *i)
 {
     uint64_t target;
@@ -101,7 +138,35 @@ static void find_targets(struct finder *f, const struct instruction *i)
         targets_add(&f->targets, target);
     else if (i->decoded.mnemonic == ZYDIS_MNEMONIC_LEA && is_rip_relative(i, &target)) {
         targets_add(&f->targets, target); /* code whose address is taken, or a table */
-        targets_add_table(&f->targets, f->file, target);
+        vec_push(&f->places, (struct known_place){(uint32_t)target, f->whole});
+    }
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct known_place *x = a, *y = b;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return x->whole < y->whole ? -1 : x->whole > y->whole;
+}
+
+/* Jump tables, now that it is known where each of them must end. */
+static void find_tables(struct finder *f)
+{
+    const struct known_place *p = f->places.items;
+    size_t count = f->places.count, behind = 0;
+    if (count)
+        qsort(f->places.items, count, sizeof *p, compare_places);
+    for (size_t k = 0; k < count; k++) {
+        while (behind < count && p[behind].offset <= p[k].offset)
+            behind++;
+        if (k && compare_places(&p[k - 1], &p[k]) == 0)
+            continue;
+        unsigned part_count;
+        f->whole = p[k].whole;
+        const struct part *parts = parts_of(f, &part_count);
+        uint64_t end = behind < count ? p[behind].offset : UINT32_MAX;
+        targets_add_table(&f->targets, f->file, p[k].offset, end, parts, part_count);
     }
 }
 
@@ -160,43 +225,6 @@ static uint32_t got_of(const struct finder *f, uint64_t target)
     return (uint32_t)(next + 6 + (uint64_t)(int64_t)relative);
 }
 
-static int compare_parts(const void *a, const void *b)
-{
-    const struct part *x = a, *y = b;
-    if (x->whole != y->whole)
-        return x->whole < y->whole ? -1 : 1;
-    return x->start < y->start ? -1 : x->start > y->start;
-}
-
-static void find_parts(struct finder *f)
-{
-    for (uint32_t k = 0; k < f->map->function_count; k++) {
-        const struct map_function *fn = &f->map->functions[k];
-        uint32_t whole = whole_of(f->map, fn)->start;
-        if (fn->size)
-            vec_push(&f->parts, (struct part){whole, fn->start, fn->start + fn->size});
-    }
-    if (f->parts.count)
-        qsort(f->parts.items, f->parts.count, sizeof *f->parts.items, compare_parts);
-}
-
-/* The parts of the function at hand, itself among them. */
-static const struct part *parts_of(const struct finder *f, unsigned *count)
-{
-    size_t low = 0, high = f->parts.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (f->parts.items[middle].whole < f->whole)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *count = 0;
-    while (low + *count < f->parts.count && f->parts.items[low + *count].whole == f->whole)
-        ++*count;
-    return f->parts.items + low;
-}
-
 /* May a jump stay in its function? Only where the data leads to places inside it. */
 static bool may_stay_inside(const struct finder *f)
 {
@@ -244,7 +272,10 @@ static void add_site(struct finder *f, const struct instruction *i, enum site_ki
                              .length = i->decoded.length,
                              .kind = (uint8_t)kind};
     find_slot(f, i->offset, &site);
-    if (kind == SITE_CALL || kind == SITE_TAIL) {
+    if ((kind == SITE_CALL || kind == SITE_TAIL) && !elf_code_at(f->file, f->file->base + target)) {
+        site.tier = TIER_NONE; /* a weak symbol that nobody defines, or no instruction at all */
+        site.reason = REASON_NO_CODE;
+    } else if (kind == SITE_CALL || kind == SITE_TAIL) {
         site.tier = TIER_RETARGET;
         site.got = got_of(f, target);
     } else if (kind == SITE_TAIL_INDIRECT && may_stay_inside(f)) {
@@ -324,22 +355,39 @@ static void keep(struct finder *f, const struct instruction *i)
     vec_push(&f->all, *i);
 }
 
-/* Makes room for the puns of the function at hand, whose sites begin with the one of this index. */
-static void make_rooms(struct finder *f, size_t site)
+/* Decodes the functions of which a part is so near to a place that a short jump may reach it. */
+static void decode_around(struct finder *f, uint32_t offset)
 {
-    while (site < f->out->items.count && f->out->items.items[site].tier != TIER_PUN)
-        site++;
-    if (site == f->out->items.count)
-        return;
+    enum { NEAR = 160 };
+    size_t low = 0, high = f->decoded.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const struct map_function *fn = &f->map->functions[f->decoded.items[middle]];
+        if ((uint64_t)fn->start + fn->size + NEAR <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
     f->all.count = 0;
-    each_instruction(f, keep);
-    for (size_t at = 0; at < f->all.count && site < f->out->items.count; at++) {
-        struct plan_site *s = &f->out->items.items[site];
-        if (f->all.items[at].offset != s->offset)
+    for (; low < f->decoded.count; low++) {
+        f->function = &f->map->functions[f->decoded.items[low]];
+        if (f->function->start > (uint64_t)offset + NEAR)
+            break;
+        each_instruction(f, keep);
+    }
+}
+
+/* Makes room for puns, where all other sites are done. */
+static void make_rooms(struct finder *f)
+{
+    for (size_t k = 0; k < f->out->items.count; k++) {
+        struct plan_site *s = &f->out->items.items[k];
+        if (s->tier != TIER_PUN)
             continue;
-        if (s->tier == TIER_PUN)
-            make_room(f, f->all.items, f->all.count, at, s);
-        site++;
+        decode_around(f, s->offset);
+        for (size_t at = 0; at < f->all.count; at++)
+            if (f->all.items[at].offset == s->offset)
+                make_room(f, f->all.items, f->all.count, at, s);
     }
 }
 
@@ -359,8 +407,39 @@ static void rank_sites(struct sites *s)
     if (s->items.count)
         qsort_r(s->by_rank.items, s->by_rank.count, sizeof(uint32_t), compare_ranks,
                 s->items.items);
-    for (uint32_t rank = 0; rank < s->by_rank.count; rank++)
-        s->items.items[s->by_rank.items[rank]].rank = rank;
+    for (uint32_t rank = 0, first = 0; rank < s->by_rank.count; rank++) {
+        struct plan_site *site = &s->items.items[s->by_rank.items[rank]];
+        if (site->function != s->items.items[s->by_rank.items[first]].function)
+            first = rank;
+        site->rank = rank;
+        site->first_rank = first;
+    }
+}
+
+static bool has_sites(const struct sites *s, uint32_t function)
+{
+    size_t low = 0, high = s->by_rank.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (s->items.items[s->by_rank.items[middle]].function < function)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < s->by_rank.count && s->items.items[s->by_rank.items[low]].function == function;
+}
+
+static void mark_leaves(const struct finder *f)
+{
+    for (size_t i = 0; i < f->out->items.count; i++) {
+        struct plan_site *s = &f->out->items.items[i];
+        bool is_direct_site =
+            s->kind == SITE_CALL || s->kind == SITE_TAIL || s->kind == SITE_TAIL_SHORT;
+        const struct map_function *there =
+            is_direct_site && !s->got ? map_find_function(f->map, s->target) : NULL;
+        if (there && !is_plt(f, s->target) && !has_sites(f->out, whole_of(f->map, there)->start))
+            s->flags |= SITE_TO_LEAF;
+    }
 }
 
 void sites_find(const struct elf_file *file, const struct map *map, struct sites *out)
@@ -372,9 +451,11 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
     find_parts(&f);
     for (uint32_t k = 0; k < map->function_count; k++) {
         f.function = &map->functions[k];
+        f.whole = whole_of(map, f.function)->start;
         if (each_instruction(&f, find_targets) && k + 1 < map->function_count)
             find_pad_behind(&f, &map->functions[k + 1]);
     }
+    find_tables(&f);
     uint32_t done = 0; /* functions may overlap: each byte is looked at once */
     for (uint32_t k = 0; k < map->function_count; k++) {
         f.function = &map->functions[k];
@@ -385,16 +466,21 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
         done = f.function->start + f.function->size;
         out->function_count++;
         if (!each_instruction(&f, find_sites)) {
-            out->functions_undecoded++;
+            vec_push(&out->undecoded, f.function->start);
             out->items.count = sites;
             out->code.count = code;
+        } else {
+            vec_push(&f.decoded, k);
         }
-        make_rooms(&f, sites);
     }
+    make_rooms(&f);
     rank_sites(out);
+    mark_leaves(&f);
     targets_free(&f.targets);
     vec_free(&f.pads);
     vec_free(&f.parts);
+    vec_free(&f.places);
+    vec_free(&f.decoded);
     vec_free(&f.all);
 }
 
@@ -402,5 +488,6 @@ void sites_free(struct sites *sites)
 {
     vec_free(&sites->items);
     vec_free(&sites->by_rank);
+    vec_free(&sites->undecoded);
     vec_free(&sites->code);
 }

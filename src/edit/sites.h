@@ -13,7 +13,8 @@ struct sites {
     VEC(struct plan_site) items; /* sorted by offset */
     VEC(uint32_t) by_rank;       /* indices, sorted by function and then by offset */
     VEC(uint8_t) code;           /* what runs in place of displaced sites */
-    uint32_t function_count, functions_undecoded;
+    VEC(uint32_t) undecoded;     /* starts of functions whose bytes are not all instructions */
+    uint32_t function_count;     /* with them */
 };
 
 void sites_find(const struct elf_file *file, const struct map *map, struct sites *out);

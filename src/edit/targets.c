@@ -146,18 +146,29 @@ void targets_free(struct targets *t)
     free(t->taken);
 }
 
-void targets_add_table(struct targets *t, const struct elf_file *file, uint64_t offset)
+/* Reads an entry of such a table; false: it leads to no code. */
+static bool read_entry(const struct targets *t, const struct elf_file *file, uint64_t table,
+                       uint64_t entry, uint64_t *target)
 {
-    enum { MOST_ENTRIES = 1 << 16 };
-    for (uint64_t i = 0; i < MOST_ENTRIES; i++) {
-        const uint8_t *at = elf_bytes_at(file, file->base + offset + i * 4, 4);
-        int32_t relative;
-        if (!at)
-            return;
-        memcpy(&relative, at, sizeof relative);
-        uint64_t target = offset + (uint64_t)(int64_t)relative;
-        if (target < t->start || target >= t->end)
-            return;
+    const uint8_t *at = elf_bytes_at(file, file->base + entry, 4);
+    int32_t relative;
+    if (!at)
+        return false;
+    memcpy(&relative, at, sizeof relative);
+    *target = table + (uint64_t)(int64_t)relative;
+    return *target >= t->start && *target < t->end;
+}
+
+void targets_add_table(struct targets *t, const struct elf_file *file, uint64_t start, uint64_t end,
+                       const struct part *parts, unsigned part_count)
+{
+    uint64_t target = 0, at = start;
+    bool is_own = false;
+    for (; at + 4 <= end && read_entry(t, file, start, at, &target); at += 4)
+        for (unsigned k = 0; k < part_count; k++)
+            is_own |= target >= parts[k].start && target < parts[k].end;
+    for (end = at, at = start; is_own && at < end; at += 4) {
+        read_entry(t, file, start, at, &target);
         add_label(t, target);
     }
 }

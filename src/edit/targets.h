@@ -15,6 +15,12 @@ struct targets {
     uint32_t start, end;
 };
 
+/* A function, or a part of one that lies elsewhere. */
+struct part {
+    uint32_t whole; /* where its function begins */
+    uint32_t start, end;
+};
+
 /* All that can be found without decoding; branches are added by whoever decodes. */
 void targets_begin(struct targets *targets, const struct elf_file *file, const struct map *map);
 void targets_free(struct targets *targets);
@@ -41,9 +47,12 @@ bool targets_has_label(const struct targets *t, uint32_t start, uint32_t end);
 
 /*
  * The entries of a table of 32-bit distances from its own start, as position-independent code has
- * them, as far as they lead to code: parts of a function may lie elsewhere. Tables of addresses are
- * found in the data.
+ * them, as far as they lead to code: not all parts of a function may be known as such. It is none
+ * if no entry leads to a known part of the function that uses it: text in UTF-16 looks like one
+ * that leads to code. It ends before the next place that code knows, `end`: tables lie side by
+ * side. Tables of addresses are found in the data.
  */
-void targets_add_table(struct targets *t, const struct elf_file *file, uint64_t offset);
+void targets_add_table(struct targets *t, const struct elf_file *file, uint64_t start, uint64_t end,
+                       const struct part *parts, unsigned part_count);
 
 #endif

@@ -75,7 +75,18 @@ struct collector {
 struct arena_view {
     const char *bytes;
     uint64_t size;
+    struct arena_image before; /* calls up to then do not count */
 };
+
+static struct arena_view view_of(const struct server_arena *a)
+{
+    struct arena_view v = {(const char *)a->header, a->allocated, a->before};
+    if (a->after.bytes) {
+        v.bytes = a->after.bytes;
+        v.size = a->after.size;
+    }
+    return v;
+}
 
 static const void *at(const struct arena_view *v, uint32_t place, uint64_t bytes)
 {
@@ -535,18 +546,26 @@ static void grow_samples(struct grown_tree *g, const struct collector *c,
  * node that its callees hang below.
  */
 static void add_calls(struct grown_tree *g, struct key_table *places, const struct arena_record *r,
-                      uint32_t place)
+                      uint32_t place, uint64_t count)
 {
     struct key_slot *parent = slot_for(places, r->parent);
     uint32_t above = parent->index_plus_one ? parent->index_plus_one - 1 : 0;
     uint32_t caller = r->site ? grown_child(g, above, r->site) : above;
     slot_for(places, place)->index_plus_one = caller + 1;
-    g->calls += r->count;
+    g->calls += count;
     g->records++;
     if (r->callee) {
         uint32_t node = grown_child(g, caller, r->callee);
-        g->items.items[node].calls += r->count;
+        g->items.items[node].calls += count;
     }
+}
+
+static uint64_t calls_of(const struct arena_view *v, const struct arena_record *r, uint64_t offset)
+{
+    if (!v->before.bytes || offset + sizeof *r > v->before.size)
+        return r->count;
+    const struct arena_record *then = (const void *)(v->before.bytes + offset);
+    return r->count > then->count ? r->count - then->count : 0;
 }
 
 /* The calls of a thread: records whose parents come before them. */
@@ -571,7 +590,7 @@ static void grow_calls(struct grown_tree *g, const struct arena_view *v,
              next < end && left-- && (r = at(v, (uint32_t)(next / 8), sizeof *r));
              next += r->enter ? arena_record_bytes(r->site_count) : ARENA_RECORD_ALIGN)
             if (r->enter) /* or its bytes were taken, and it was never made */
-                add_calls(g, &places, r, (uint32_t)(next / 8));
+                add_calls(g, &places, r, (uint32_t)(next / 8), calls_of(v, r, next));
     }
     vec_free(&chunks);
     free_table(&places);
@@ -825,7 +844,7 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
 {
     struct server_arena *a = &c->recording->server->arenas.items[i];
     const struct arena_header *h = a->header;
-    struct arena_view v = {(const char *)h, a->allocated};
+    struct arena_view v = view_of(a);
     c->process = (struct totals){0};
     c->jit = (struct jit_map){0};
     jit_read(&c->jit, h->pid);
@@ -893,8 +912,7 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     uint32_t nodes = 0;
     VEC(size_t) last_counts = {0};
     for (size_t i = 0; i < s->arenas.count; i++) {
-        struct arena_view v = {(const char *)s->arenas.items[i].header,
-                               s->arenas.items[i].allocated};
+        struct arena_view v = view_of(&s->arenas.items[i]);
         each_thread(&c, &v, 0, &nodes, count_thread);
         vec_push(&last_counts, c.trees.count);
     }

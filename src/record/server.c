@@ -17,9 +17,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Address space that the program may have a limit on: a quarter of a gigabyte is ten million nodes.
+/*
+ * Address space that the program may have a limit on: a quarter of a gigabyte is ten million nodes.
+ * Engine exact has a tenth as many contexts in it, and wants more of them.
  */
-static const uint64_t ARENA_MOST = UINT64_C(256) << 20;
+static uint64_t arena_most(const struct server *s)
+{
+    return s->flags & CHANNEL_EXACT ? UINT64_C(1536) << 20 : UINT64_C(256) << 20;
+}
+
 static const uint64_t ARENA_STEP = UINT64_C(2) << 20;
 static const uint64_t ARENA_FIRST = UINT64_C(1) << 18; /* most processes are short */
 
@@ -86,9 +92,11 @@ int server_open(struct server *s, uint64_t period_ns, uint64_t flags, struct ct_
     return CT_OK;
 }
 
-static bool map_arena(struct server_arena *a, int fd)
+/* `room`: bytes, however many of them the file has yet. */
+static bool map_arena(struct server_arena *a, int fd, uint64_t room)
 {
-    a->header = mmap(NULL, ARENA_MOST, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    a->room = room;
+    a->header = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (a->header == MAP_FAILED)
         a->header = NULL;
     return a->header != NULL;
@@ -101,12 +109,12 @@ static int reopen_arena(struct server *s, const char *path, struct ct_error *err
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return ct_fail_errno(err, errno, "%s: cannot be opened", path);
-    bool mapped =
-        fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof *a.header && map_arena(&a, fd);
+    bool mapped = fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof *a.header &&
+                  map_arena(&a, fd, (uint64_t)status.st_size);
     close(fd);
     if (!mapped || a.header->magic != ARENA_MAGIC || a.header->version != ARENA_VERSION) {
         if (mapped)
-            munmap(a.header, ARENA_MOST);
+            munmap(a.header, a.room);
         return ct_fail(err, "%s: is not an arena of this version", path);
     }
     a.allocated = (uint64_t)status.st_size;
@@ -161,7 +169,9 @@ void server_close(struct server *s, bool keep_arenas)
 {
     for (size_t i = 0; i < s->arenas.count; i++) {
         struct server_arena *a = &s->arenas.items[i];
-        munmap(a->header, ARENA_MOST);
+        munmap(a->header, a->room);
+        free(a->before.bytes);
+        free(a->after.bytes);
         if (!keep_arenas)
             unlink(a->path);
         free(a->path);
@@ -188,7 +198,7 @@ void server_close(struct server *s, bool keep_arenas)
 static bool allocate(struct server_arena *a, uint64_t bytes)
 {
     /* No descriptor is kept for each arena: there may be more processes than descriptors. */
-    int fd = bytes <= ARENA_MOST ? open(a->path, O_RDWR | O_CLOEXEC) : -1;
+    int fd = bytes <= a->room ? open(a->path, O_RDWR | O_CLOEXEC) : -1;
     bool done = fd >= 0 && posix_fallocate(fd, 0, (off_t)bytes) == 0;
     if (fd >= 0)
         close(fd);
@@ -353,19 +363,35 @@ void server_look_around(struct server *s)
     }
 }
 
+static void take_image(const struct server_arena *a, struct arena_image *out)
+{
+    uint64_t size = a->header->used < a->allocated ? a->header->used : a->allocated;
+    free(out->bytes);
+    *out = (struct arena_image){.bytes = must_calloc(1, size), .size = size};
+    memcpy(out->bytes, a->header, size);
+}
+
+/* Engine exact counts all the time: what counts is what came between the two ends. */
 void server_pause(struct server *s, bool paused)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     uint64_t now_ns = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-    if (paused && !s->paused)
+    bool ends = paused && s->has_begun;
+    if (ends && !s->paused)
         s->window_end_ns = now_ns;
     else if (!paused)
         s->window_start_ns = now_ns;
     s->paused = paused;
+    s->has_begun |= !paused;
+    s->is_over = ends;
     for (size_t i = 0; i < s->arenas.count; i++) {
-        s->arenas.items[i].header->paused_since_ns = now_ns;
-        s->arenas.items[i].header->paused = paused;
+        struct server_arena *a = &s->arenas.items[i];
+        if (s->flags & CHANNEL_EXACT)
+            take_image(a, paused ? &a->after : &a->before);
+        a->header->paused_since_ns = now_ns;
+        a->header->paused = paused;
+        a->header->detach = ends;
     }
 }
 
@@ -380,10 +406,10 @@ void server_grow_arenas(struct server *s)
         uint64_t ahead = a->allocated / 2 > ARENA_STEP ? a->allocated / 2 : ARENA_STEP;
         bool is_little =
             a->allocated == ARENA_FIRST ? used > ARENA_FIRST / 4 : used + ahead > a->allocated;
-        uint64_t least = wanted > a->allocated ? wanted : is_little ? a->allocated : ARENA_MOST;
-        if (least >= ARENA_MOST)
+        uint64_t least = wanted > a->allocated ? wanted : is_little ? a->allocated : a->room;
+        if (least >= a->room)
             a->is_full |= wanted > a->allocated;
-        else if (!allocate(a, least + 2 * ahead <= ARENA_MOST ? least + 2 * ahead : ARENA_MOST) &&
+        else if (!allocate(a, least + 2 * ahead <= a->room ? least + 2 * ahead : a->room) &&
                  !allocate(a, least + ARENA_FIRST))
             a->is_full = true;
     }
@@ -400,7 +426,7 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
     a.path = must_format("%s/%zu.arena", s->folder.path, s->arenas.count);
     int fd = open(a.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int why = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)a.allocated);
-    if (why == 0 && !map_arena(&a, fd))
+    if (why == 0 && !map_arena(&a, fd, arena_most(s)))
         why = errno;
     if (why) {
         if (fd >= 0) {
@@ -425,6 +451,7 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
                                       .flags = (uint32_t)s->flags,
                                       .tick_cost_ns = s->tick_cost_ns,
                                       .paused = s->paused,
+                                      .detach = s->is_over,
                                       .most_records = s->most_records,
                                       .events = s->events};
     arena_lay_out(a.header);
@@ -545,7 +572,7 @@ static void answer_one(struct server *s, int fd)
         kind = CHANNEL_PLAN_IS;
     }
     m.kind = sent >= 0 ? kind : CHANNEL_REFUSED;
-    m.arena_bytes = ARENA_MOST;
+    m.arena_bytes = arena_most(s);
     m.period_ns = s->period_ns;
     m.flags = s->flags;
     reply(fd, &m, sent);

@@ -11,17 +11,25 @@
 #include "record/maps.h"
 #include "runtime/arena_format.h"
 
+/* What was in an arena at some time. */
+struct arena_image {
+    char *bytes; /* NULL: there is none */
+    uint64_t size;
+};
+
 struct server_arena {
     char *path;
     struct arena_header *header; /* mapped as far as it may ever grow */
+    uint64_t room;               /* how far that is */
     uint64_t pid, parent_pid;
     uint64_t allocated;
-    bool is_full;                 /* there was no more room for it */
-    double utime_s, stime_s;      /* as last seen from outside */
-    bool has_io;                  /* the kernel's counters of its bytes are known: */
-    uint64_t io_read, io_written; /* as last seen from outside */
-    bool is_gone;                 /* the process has ended or runs another program, */
-    uint64_t gone_ns;             /* seen at this time of CLOCK_MONOTONIC */
+    bool is_full;                     /* there was no more room for it */
+    double utime_s, stime_s;          /* as last seen from outside */
+    bool has_io;                      /* the kernel's counters of its bytes are known: */
+    uint64_t io_read, io_written;     /* as last seen from outside */
+    struct arena_image before, after; /* engine exact: the arena at both ends of --duration */
+    bool is_gone;                     /* the process has ended or runs another program, */
+    uint64_t gone_ns;                 /* seen at this time of CLOCK_MONOTONIC */
 };
 
 /* A child of a process that is recorded, of which nothing is known. */
@@ -41,7 +49,7 @@ struct server {
     uint64_t most_records; /* of engine exact; 0: as many as fit */
     uint64_t flags;
     struct arena_events events;
-    bool paused;
+    bool paused, has_begun, is_over;         /* before, in and after --duration */
     uint64_t window_start_ns, window_end_ns; /* measuring began and ended; 0: with the program */
     unsigned without_arena; /* processes that asked for one, and there was no room */
     int why_without;        /* errno's value */

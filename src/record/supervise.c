@@ -194,6 +194,12 @@ static void say_what_is_missing(const struct server *server, const char *path)
                 (unsigned long long)lost, server->folder.path);
     for (size_t i = 0; i < server->arenas.count; i++) {
         const struct arena_header *h = server->arenas.items[i].header;
+        if (h->is_too_high)
+            fprintf(stderr,
+                    "calltrail: pid %u: its calls were not counted: it has no %llu MB of address "
+                    "space free between 2 and 4 GB; see its limits (ulimit -v)\n",
+                    (unsigned)server->arenas.items[i].pid,
+                    (unsigned long long)(server->arenas.items[i].room >> 20));
         if (!(h->flags & CHANNEL_EXACT) || !(server->arenas.items[i].is_full ||
                                              (h->most_records && h->records >= h->most_records)))
             continue;
@@ -234,6 +240,7 @@ static int run_program(const struct record_options *options, struct server *serv
     sigprocmask(SIG_BLOCK, &handled, &before);
     int signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
     server->paused = options->delay_s > 0;
+    server->has_begun = !server->paused;
     fflush(stdout);
     int gate[2]; /* the program waits there until its events are open */
     if (pipe2(gate, O_CLOEXEC) != 0)
@@ -337,7 +344,15 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
     uint64_t flags =
         (options->follow ? CHANNEL_FOLLOW : 0u) | (options->verify ? CHANNEL_VERIFY : 0u) |
         (options->trampoline && !options->exact && !options->perf.count ? CHANNEL_TRAMPOLINE : 0u) |
-        (options->exact ? CHANNEL_EXACT : 0u) | (options->fold_recursion ? CHANNEL_FOLD : 0u);
+        (options->exact ? CHANNEL_EXACT : 0u) | (options->fold_recursion ? CHANNEL_FOLD : 0u) |
+        (options->exact && options->duration_s > 0 ? CHANNEL_DETACHES : 0u);
+    struct arena_events events = options->events;
+    if (!events.mask && !options->exact && !options->perf.count)
+        events.mask = EVENT_CPU;
+    /* Without samples, a tick now and then does what has to be done in the program. */
+    const uint64_t seldom_ns = 10000000;
+    uint64_t period_ns =
+        events.mask & EVENTS_BY_SAMPLES ? 1000000000 / options->rate_hz : seldom_ns;
     struct server server;
     if (options->exact)
         fprintf(stderr, "calltrail: --engine exact is experimental: see its limits in "
@@ -349,16 +364,13 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
         status = choose_runtime(options, path, &runtime, err);
     if (status == CT_OK)
         prepare_maps(path);
-    if (status == CT_OK &&
-        (status = server_open(&server, 1000000000 / options->rate_hz, flags, err)) == CT_OK) {
+    if (status == CT_OK && (status = server_open(&server, period_ns, flags, err)) == CT_OK) {
         if (server.maps.cache.warning.text[0])
             fprintf(stderr, "calltrail: warning: %s\n", server.maps.cache.warning.text);
         server.tick_cost_ns = measure_tick_cost();
         server.modules = options->modules;
         server.most_records = options->max_nodes;
-        server.events = options->events;
-        if (!server.events.mask && !options->exact && !options->perf.count)
-            server.events.mask = EVENT_CPU;
+        server.events = events;
         status = run_program(options, &server, path, runtime, exit_status, err);
         bool keep = status != CT_OK && server.arenas.count;
         if (keep)

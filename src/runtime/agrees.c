@@ -2,7 +2,7 @@
  * What samples need to know of engine exact: how to get out of a stub, and, for --verify, whether
  * the records agree with a walk of the stack.
  */
-#include "runtime/exact.h"
+#include "runtime/counting.h"
 
 #include "runtime/channel_format.h"
 
@@ -23,7 +23,7 @@ bool exact_leave_stub(struct walk_registers *r)
     if (!m)
         return true;
     r->value[X86_RIP] = pc;
-    stub_leave_common(m, r);
+    counting_leave_common(&m->common, r);
     uint32_t site = edited_site_of_stub(r->value[X86_RIP]);
     if (!site)
         return false;
@@ -44,6 +44,11 @@ static bool is_on_its_way(const struct walk_modules *modules, const struct walk_
     const uint8_t *code = skip_endbr64((const uint8_t *)f->pc);
     code += *code == 0xf2;                                          /* bnd */
     return (code[0] == 0xff && code[1] == 0x25) || code[0] == 0x68; /* jmp *…(%rip); push */
+}
+
+static uint64_t function_of(const struct walk_modules *modules, const struct walk_frame *f)
+{
+    return modules_function(modules, f->pc - !(f->flags & FRAME_IS_PC));
 }
 
 static uint64_t function_key(const struct walk_modules *modules, const struct walk_frame *f)
@@ -135,8 +140,10 @@ bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *f
             return true;
         if (record && is_record_of(modules, record, &frames[i]))
             return is_same_path(records, modules, record, frames, i);
-        if (i && !(frames[i - 1].flags & FRAME_IS_PC) && edited_site_behind(frames[i - 1].pc) &&
-            !mirror_has_lost(frames[i].slot))
+        uint32_t first, sites;
+        if (!edited_sites_of(function_of(modules, &frames[i]), &first, &sites))
+            continue; /* of such the mirror is not told */
+        if (i && !(frames[i - 1].flags & FRAME_IS_PC) && edited_site_behind(frames[i - 1].pc))
             return false; /* that call was counted, and must be known */
     }
     return true;

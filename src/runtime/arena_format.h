@@ -109,12 +109,17 @@ struct arena_header {
     _Atomic uint64_t records;    /* of engine exact: contexts so far, */
     uint64_t most_records;       /* and how many there may be; 0: as many as fit */
     _Atomic uint64_t sites, sites_not_edited; /* of the modules that were edited */
+    _Atomic uint32_t detach;                  /* the supervisor's word: put the code back */
+    uint32_t is_detached;                     /* and it is */
+    uint32_t is_too_high;                     /* there was no room for it where its addresses are
+                                                 short: nothing is edited */
+    uint32_t unused;
     char program[ARENA_PROGRAM_BYTES];        /* what it runs, by the supervisor */
 
     struct arena_events events;
     uint32_t node_bytes;            /* of a node with the values behind it */
     uint8_t value_at[ARENA_VALUES]; /* 1 is the first; 0: not measured */
-    uint8_t unused;
+    uint8_t unused_byte;
     uint32_t was_paused;              /* the program has paused it: */
     uint64_t program_paused_ns;       /* for so long, up to the last time that it went on, */
     uint64_t program_paused_since_ns; /* and since then; 0: it goes on */
@@ -266,25 +271,27 @@ struct arena_node {
 
 /*
  * Engine `exact`: a calling context, and how often it was entered. Each site of its function has a
- * place for the context that it leads to; an indirect site for a list of them, by `next`. The stubs
- * look at the second half and at these places only.
+ * place for the context that it leads to, an address in the process's own memory. The stubs look at
+ * the second half and at these places only.
  */
 struct arena_record {
     uint64_t site;   /* key of the return address of the call, or of the tail jump */
     uint64_t callee; /* key of the function that was entered */
     uint32_t parent; /* place; 0: the thread itself */
     uint32_t flags;  /* enum record_flags */
-    uint32_t next;   /* place of another context that the same site leads to */
-    uint32_t enter;  /* place of the context that is entered: this one, but for RECORD_BACK */
+    uint32_t next;   /* address of a context that the site led to before */
+    uint32_t enter;  /* address of the context that is entered: this one, but for RECORD_BACK */
     uint64_t count;
-    uint64_t ret;             /* the return address of its frames; 0: not known from that */
+    uint64_t target;          /* where the call led: at an indirect site one of several */
     uint32_t first_site;      /* of its function's, which are numbered in a row */
     uint32_t site_count;      /* 0 too where its code is not edited */
-    uint64_t target;          /* where the call led: at an indirect site one of several */
-    uint32_t child_by_site[]; /* places */
+    uint32_t child_by_site[]; /* addresses */
 };
 
-static_assert(sizeof(struct arena_record) == 64, "layout");
+static_assert(sizeof(struct arena_record) == 56, "layout");
+
+/* The process has the arena of engine exact below this: its addresses take four bytes. */
+#define ARENA_LOW_END (UINT64_C(1) << 32)
 
 /* Records are aligned to this: what stubs look at first is in one line of the cache. */
 enum { ARENA_RECORD_ALIGN = 32 };

@@ -125,6 +125,41 @@ static void *map_descriptor(int fd, uint64_t bytes, int protection)
     return memory;
 }
 
+/*
+ * The arena of engine exact lies below 4 GB, so that an address takes four bytes; and above 2 GB,
+ * where programs have nothing that asks for low memory.
+ */
+static void *map_low(int fd, uint64_t bytes)
+{
+    static void *parents; /* in the child of a fork: the place of its parent's arena is taken */
+    if (parents) {
+        long got = raw_syscall6(SYS_mmap, (long)parents, (long)bytes, PROT_READ | PROT_WRITE,
+                                MAP_SHARED | MAP_FIXED, fd, 0);
+        return got == (long)parents ? parents : NULL;
+    }
+    const uint64_t step = UINT64_C(1) << 26, first = UINT64_C(1) << 31;
+    for (uint64_t at = first; at + bytes <= ARENA_LOW_END; at += step) {
+        long got = raw_syscall6(SYS_mmap, (long)at, (long)bytes, PROT_READ | PROT_WRITE,
+                                MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
+        if (got == (long)at)
+            return parents = (void *)got;
+        if (got > 0) /* an old kernel takes the address for a wish */
+            raw_syscall3(SYS_munmap, got, (long)bytes, 0);
+    }
+    return NULL;
+}
+
+static struct arena_header *map_arena(int fd)
+{
+    struct arena_header *arena = NULL;
+    if (message.flags & CHANNEL_EXACT)
+        arena = map_low(fd, message.arena_bytes);
+    if (!arena)
+        return map_descriptor(fd, message.arena_bytes, PROT_READ | PROT_WRITE);
+    raw_syscall3(SYS_close, fd, 0, 0);
+    return arena;
+}
+
 bool channel_attach(void)
 {
     lock_message();
@@ -134,10 +169,14 @@ bool channel_attach(void)
     int fd = ask(-1, CHANNEL_WELCOME);
     struct arena_header *arena = NULL;
     if (fd >= 0)
-        arena = map_descriptor(fd, message.arena_bytes, PROT_READ | PROT_WRITE);
+        arena = map_arena(fd);
     if (arena) {
         guest->flags = message.flags;
         guest->arena = arena;
+        if ((message.flags & CHANNEL_EXACT) && (uint64_t)arena >= ARENA_LOW_END) {
+            guest->flags &= ~(uint64_t)CHANNEL_EXACT;
+            arena->is_too_high = 1;
+        }
     }
     unlock_message();
     return arena != NULL;

@@ -5,9 +5,10 @@
  *
  * Whatever cannot be changed safely is left as it is, and counted.
  */
-#include "runtime/exact.h"
+#include "runtime/counting.h"
 
 #include "runtime/arch/x86_64/syscall.h"
+#include "runtime/channel_format.h"
 
 #include <link.h>
 #include <sys/mman.h>
@@ -33,6 +34,11 @@ SLOW_TEXT const struct edited_module *edited_by_site(uint32_t site)
             high = middle;
     }
     return low ? &edited[low - 1] : NULL;
+}
+
+struct edited_module *edited_by_index(uint32_t index)
+{
+    return index < edited_count ? &edited[index] : NULL;
 }
 
 static bool holds(const struct edited_module *m, uint64_t offset)
@@ -273,8 +279,10 @@ bool edit_module(const struct edit_request *r)
     }
     m.layouts = (void *)(m.stubs + stubs);
     m.pun_pages = (void *)(m.stubs + stubs + layouts);
+    if (guest->flags & CHANNEL_DETACHES)
+        pristine_map(&m, r);
     *(void (**)(void))m.stubs = exact_slow_entry;
-    stub_write_common(m.stubs + STUB_POINTER_BYTES, m.stubs, &m.common);
+    counting_write_common(m.stubs + STUB_POINTER_BYTES, m.stubs, &m.common);
     struct edited_module *kept = &edited[edited_count];
     *kept = m;
     next_site += h->site_count;
@@ -291,6 +299,7 @@ void edit_forget_module(uint64_t base)
         if (edited[i].base != base)
             continue;
         edited[i].base = 0;
+        pristine_unmap(&edited[i]);
         pun_forget(&edited[i]);
         raw_syscall3(SYS_munmap, (long)edited[i].stubs, (long)edited[i].stub_bytes, 0);
         edited[i].stubs = NULL;

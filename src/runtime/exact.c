@@ -12,12 +12,12 @@
 enum { MOST_FRAMES = 1 << 16, STACK_BYTES = 64 << 10, MOST_UNBOUND = 32, CALLEES = 1 << 13 };
 
 /* Where every thread begins: nothing matches, so the first site of a thread takes the slow way. */
-static struct mirror_entry nothing;
+static struct mirror_entry nothing[MIRROR_BYTES / sizeof(struct mirror_entry)];
 
-#define STATE_AT_FIRST ((struct exact_state){&nothing, 0, NULL, NULL, 0})
+#define STATE_AT_FIRST ((struct exact_state){nothing, NULL, NULL, 0})
 
 __thread struct exact_state exact_state
-    __attribute__((tls_model("initial-exec"))) = {&nothing, 0, NULL, NULL, 0};
+    __attribute__((tls_model("initial-exec"))) = {nothing, NULL, NULL, 0};
 
 /* A function that was called through the PLT before it was bound: what it is, is known later. */
 struct unbound {
@@ -35,7 +35,6 @@ struct exact_thread {
     struct walk_cache cache;
     struct unbound unbound[MOST_UNBOUND];
     uint32_t unbound_count;
-    struct exact_state before_fork;
     struct callee callees[CALLEES]; /* by a hash of the target */
     bool busy;
     uint8_t stack[STACK_BYTES] __attribute__((aligned(16))); /* the slow path's own */
@@ -44,24 +43,6 @@ struct exact_thread {
 enum { THREAD_BYTES = sizeof(struct exact_thread) + MOST_FRAMES * sizeof(struct walk_frame) };
 
 static __thread struct exact_thread *mine __attribute__((tls_model("initial-exec")));
-
-/* Around a fork: calls in libc's own fork, on both sides, are nobody's. */
-void exact_before_fork(void)
-{
-    if (!mine)
-        return;
-    mine->before_fork = exact_state;
-    mine->busy = true;
-    exact_state = STATE_AT_FIRST;
-}
-
-void exact_after_fork(void)
-{
-    if (!mine)
-        return;
-    exact_state = mine->before_fork;
-    mine->busy = false;
-}
 
 void exact_forget(void)
 {
@@ -79,20 +60,15 @@ ALWAYS_INLINE bool folds(void)
     return guest->flags & CHANNEL_FOLD;
 }
 
-static uint64_t mirror_bytes(void)
-{
-    return folds() ? MIRROR_TWIN + MIRROR_BYTES : MIRROR_BYTES;
-}
-
 /*
  * In the child of a fork of which nobody told us the mirror is empty: every stub takes the slow
  * way, and none writes to the parent's arena (pitfall 42).
  */
 static struct mirror_entry *map_mirror(void)
 {
-    struct mirror_entry *mirror = map_private(mirror_bytes());
+    struct mirror_entry *mirror = map_private(MIRROR_BYTES);
     if (mirror)
-        raw_syscall3(SYS_madvise, (long)mirror, (long)mirror_bytes(), MADV_WIPEONFORK);
+        raw_syscall3(SYS_madvise, (long)mirror, MIRROR_BYTES, MADV_WIPEONFORK);
     return mirror;
 }
 
@@ -100,7 +76,7 @@ static void free_thread(struct exact_thread *t)
 {
     records_end(&t->records);
     if (t->mirror)
-        raw_syscall3(SYS_munmap, (long)t->mirror, (long)mirror_bytes(), 0);
+        raw_syscall3(SYS_munmap, (long)t->mirror, MIRROR_BYTES, 0);
     raw_syscall3(SYS_munmap, (long)t, THREAD_BYTES, 0);
 }
 
@@ -116,7 +92,8 @@ static struct exact_thread *begin(void)
         return mine;
     if (without_memory == guest->arena)
         return NULL;
-    struct exact_thread *t = is_confined() ? NULL : map_private(THREAD_BYTES);
+    bool is_low = (uint64_t)guest->arena < ARENA_LOW_END;
+    struct exact_thread *t = is_confined() || !is_low ? NULL : map_private(THREAD_BYTES);
     if (!t) {
         without_memory = guest->arena;
         return NULL;
@@ -128,11 +105,11 @@ static struct exact_thread *begin(void)
     exact_state.arena = guest->arena;
     if (!t->mirror || !records_begin(&t->records, thread->record)) {
         free_thread(t);
+        exact_state = STATE_AT_FIRST;
         without_memory = guest->arena;
         return NULL;
     }
     exact_state.mirror = t->mirror;
-    exact_state.mask = MIRROR_BYTES - sizeof(struct mirror_entry);
     return mine = t;
 }
 
@@ -140,23 +117,13 @@ static struct exact_thread *begin(void)
 
 ALWAYS_INLINE struct mirror_entry *entry_of(uint64_t slot)
 {
-    return (void *)((char *)exact_state.mirror + (slot & exact_state.mask));
-}
-
-ALWAYS_INLINE uint64_t *twin_of(struct mirror_entry *entry)
-{
-    return (uint64_t *)((char *)entry + MIRROR_TWIN);
+    return (void *)((char *)exact_state.mirror + (slot & MIRROR_MASK));
 }
 
 ALWAYS_INLINE struct arena_record *find_in_mirror(uint64_t slot)
 {
-    struct mirror_entry *entry = entry_of(slot);
-    if (!slot || entry->slot != slot || !entry->record)
-        return NULL;
-    if (entry->record->flags & RECORD_OVERFLOW)
-        return entry->record;
-    uint64_t ret = folds() ? *twin_of(entry) : entry->record->ret;
-    return ret && ret == *(const uint64_t *)slot ? entry->record : NULL;
+    const struct mirror_entry *entry = entry_of(slot);
+    return slot && entry->tag == slot + *(const uint64_t *)slot ? entry->record : NULL;
 }
 
 struct arena_record *mirror_find(uint64_t slot)
@@ -164,26 +131,16 @@ struct arena_record *mirror_find(uint64_t slot)
     return find_in_mirror(slot);
 }
 
-/* `ret`: of the frame, if it was called from a site. */
+/* `ret`: as in struct entered. */
 static void mirror_put(uint64_t slot, struct arena_record *record, uint64_t ret)
 {
-    struct mirror_entry *entry = entry_of(slot);
-    if (!slot)
-        return;
-    *entry = (struct mirror_entry){slot, record};
-    if (folds())
-        *twin_of(entry) = ret;
-}
-
-bool mirror_has_lost(uint64_t slot)
-{
-    uint64_t there = entry_of(slot)->slot;
-    return there && there != slot;
+    if (slot)
+        *entry_of(slot) = (struct mirror_entry){ret ? slot + ret : 0, record};
 }
 
 struct records *exact_records(void)
 {
-    bool counts = mine && mine->arena == guest->arena && !mine->busy && exact_state.mask;
+    bool counts = mine && mine->arena == guest->arena && !mine->busy && exact_state.arena;
     return counts ? &mine->records : NULL;
 }
 
@@ -329,6 +286,8 @@ static struct entered entered_by(struct exact_thread *t, uint64_t call, uint32_t
         if (find_callee(t, how.target)->function != function)
             how.site = 0;
     }
+    if (s->flags & SITE_TO_LEAF)
+        how.ret = 0;
     return how;
 }
 
@@ -351,6 +310,11 @@ static struct walk_result walk(struct exact_thread *t, const struct walk_registe
     return walked;
 }
 
+static struct arena_record *entered_record(const struct arena_record *counter)
+{
+    return (struct arena_record *)(uintptr_t)counter->enter;
+}
+
 static uint64_t function_of(const struct walk_modules *modules, const struct walk_frame *f)
 {
     return modules_function(modules, f->pc - !(f->flags & FRAME_IS_PC));
@@ -361,6 +325,8 @@ static uint32_t find_known(const struct walk_modules *modules, const struct walk
                            uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
+        if (modules_role(modules, frames[i].module) == ROLE_OURS)
+            continue;
         const struct arena_record *record = mirror_find(frames[i].slot);
         if (record && (record->flags & RECORD_OVERFLOW ||
                        record->callee ==
@@ -401,7 +367,7 @@ static struct arena_record *walk_anew(struct exact_thread *t, const struct walk_
             struct entered how = entered_by(t, call, call_flags, function_of(modules, f));
             if (i + 1 < walked.count && t->frames[i + 1].pc != call) /* one of ours is between */
                 how.ret = 0;
-            record = arena_at(records_child(&t->records, record, &how)->enter);
+            record = entered_record(records_child(&t->records, record, &how));
             mirror_put(f->slot, record, how.ret);
         }
         call = f->pc;
@@ -483,7 +449,7 @@ static struct arena_record *find_own(struct exact_thread *t, const struct slow_f
     if (known && !known->site_count && known->callee == function->key) {
         struct arena_record *bound = records_bound(&t->records, known, function);
         if (bound) {
-            mirror_put(c->slot, bound, bound->ret);
+            mirror_put(c->slot, bound, *(const uint64_t *)c->slot);
             return bound;
         }
     }
@@ -500,8 +466,6 @@ static enum slow_reason count_call(struct exact_thread *t, const struct slow_fra
     call_at(f, &c);
     struct arena_record *own = find_own(t, f, &c, &why);
     c.how.callee = *find_callee(t, c.how.target);
-    if (c.is_tail) /* the frame stays */
-        c.how.ret = own->ret;
     struct arena_record *counter = records_child(&t->records, own, &c.how);
     if (t->records.is_new) {
         why = why == SLOW_OTHER ? SLOW_NEW : why;
@@ -510,8 +474,10 @@ static enum slow_reason count_call(struct exact_thread *t, const struct slow_fra
                 (struct unbound){counter, (const uint64_t *)(c.module->base + c.site->got)};
     }
     counter->count++;
-    uint64_t ret = c.is_tail && folds() ? *twin_of(entry_of(c.new_slot)) : c.how.ret;
-    mirror_put(c.new_slot, arena_at(counter->enter), ret);
+    if (c.is_tail) /* the frame stays, known or not */
+        entry_of(c.new_slot)->record = entered_record(counter);
+    else
+        mirror_put(c.new_slot, entered_record(counter), c.site->flags & SITE_TO_LEAF ? 0 : c.how.ret);
     return why;
 }
 
@@ -558,7 +524,8 @@ SLOW_TEXT static bool count_quickly(struct exact_thread *t, const struct slow_fr
     if (!new)
         return false;
     new->count++;
-    *entry_of(c.new_slot) = (struct mirror_entry){c.new_slot, new};
+    if (!(c.site->flags & SITE_TO_LEAF))
+        *entry_of(c.new_slot) = (struct mirror_entry){c.new_slot + c.how.ret, new};
     t->records.thread->slow[SLOW_NEW]++;
     return true;
 }
@@ -576,7 +543,7 @@ void exact_slow(const struct slow_frame *f)
     uint64_t all = UINT64_MAX, before = 0;
     if (!mine && (!guest->arena || without_memory == guest->arena))
         return; /* nothing is counted, and that quickly */
-    if (mine && mine->arena == guest->arena && exact_state.mask && !mine->busy &&
+    if (mine && mine->arena == guest->arena && exact_state.arena && !mine->busy &&
         count_quickly(mine, f))
         return;
     raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, 8);

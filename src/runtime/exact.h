@@ -7,13 +7,14 @@
  *
  * Returns have no code. At a site, the stub knows where its own function's return address lies, and
  * so where the mirror has the function's record. What is found there is right if it is for this
- * slot, and if the return address in the slot is the one of that record: whatever wrote that return
- * address last was the call at that site, whose stub wrote the record at the same time. If it is
+ * slot and for the return address in it: whatever wrote that return address last was the call at that
+ * site, whose stub wrote the record at the same time. If it is
  * not so, the stack is walked to the first frame outside that the mirror knows: after a call from
  * code that is not edited, in the handler of a signal, or where two stacks share a place of the
  * mirror. Frames that are entered from code that is not edited are never known by the mirror alone.
  *
- *   stubs.c     the code that takes the place of a site: the fast path
+ *   stubs.c     the code that takes the place of a site
+ *   counting.c  the part of it that counts: the fast path
  *   edit.c      which modules are edited; their sites
  *   pun.c       sites that are too short for a jump: where one leads all the same
  *   exact.c     the slow path: contexts that are new, stacks that must be walked
@@ -33,33 +34,30 @@
 #define SLOW_TEXT __attribute__((section("exact_slow_text"), used, noinline))
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* Slots lie at 8 of 16 bytes, as the ABI has the stack at a call; two that share an entry are told
- * apart by their address. */
+/*
+ * Slots lie at 8 of 16 bytes, as the ABI has the stack at a call. The tag tells those apart that
+ * share an entry: it is the sum of the slot's address and of the return address in it. (That two
+ * frames have the same entry and the same sum, two return addresses and two stacks would have to be
+ * the same multiple of 8 MB apart.)
+ */
 struct mirror_entry {
-    uint64_t slot; /* address of the return address; 0: none yet */
+    uint64_t tag; /* 0: not known, whatever the record is */
     struct arena_record *record;
 };
 
-enum { MIRROR_BYTES = 8 << 20 };
+enum { MIRROR_BYTES = 8 << 20, MIRROR_MASK = MIRROR_BYTES - 16 };
 
 static_assert(sizeof(struct mirror_entry) == 16, "a slot's address is its entry's, but for a mask");
 
 /* What stubs reach through %fs. */
 struct exact_state {
     struct mirror_entry *mirror;
-    uint64_t mask; /* of a slot's address: where its entry lies, from the start of the mirror */
-    struct arena_header *arena;
+    struct arena_header *arena; /* NULL: this thread does not count */
     struct other_entry *others;
     uint64_t others_mask; /* (entries - 1) * sizeof(struct other_entry) */
 };
 
 extern __thread struct exact_state exact_state __attribute__((tls_model("initial-exec")));
-
-/*
- * With --fold-recursion, a record has frames with several return addresses: a second table behind
- * the mirror has the one of each frame.
- */
-enum { MIRROR_TWIN = MIRROR_BYTES };
 
 /* What the slow path saves, as exact_slow.S pushes it. */
 struct slow_frame {
@@ -87,7 +85,7 @@ struct entered {
     uint32_t site;    /* its number; 0: in no way that the parent's record has a place for */
     uint64_t target;  /* where it led */
     bool is_indirect; /* the site may have several callees */
-    uint64_t ret;     /* as in the record */
+    uint64_t ret;     /* its return address, if whoever puts that there writes the mirror, too */
     uint32_t flags;   /* enum record_flags */
     uint64_t site_key; /* for the arena: of the return address, or of the tail jump */
     struct callee callee; /* the function that was entered */
@@ -148,16 +146,25 @@ struct arena_record *records_gap(struct records *r, uint32_t walk_end);
 /* Where the parts of a site's stub begin, from its start; see stubs.c. */
 struct stub_layout {
     uint32_t start;                  /* from the start of the stubs */
-    uint16_t saving, restoring, end; /* end: 0 where the site has none */
+    uint16_t saving, restoring, slow, end; /* end: 0 where the site has none */
 };
 
-/* What the stubs of a module share, by the kind of site. */
-enum { COMMON_SLOW = 4, COMMON_KINDS };
+/* What the stubs of a module share: for indirect calls, indirect jumps, and the slow path. */
+enum common_kind { COMMON_CALL, COMMON_TAIL, COMMON_SLOW, COMMON_KINDS };
 
 struct common_code {
     const uint8_t *start[COMMON_KINDS];
     const uint8_t *slow[COMMON_KINDS]; /* where the way to the slow path begins */
     const uint8_t *end;
+};
+
+/* An executable segment of a module: two mappings of the file as it is, for detach.c. */
+enum { MOST_PRISTINE = 4 };
+
+struct pristine {
+    uint64_t start, bytes;
+    uint8_t *copies[2]; /* NULL: could not be had, or has been used */
+    bool has_rooms;
 };
 
 /* One edited module; sites are numbered through all of them. */
@@ -173,11 +180,14 @@ struct edited_module {
     uint64_t stub_bytes;
     struct common_code common;   /* at the start of the stubs */
     struct stub_layout *layouts; /* in the same piece of memory */
+    struct pristine pristine[MOST_PRISTINE];
+    unsigned pristine_count;
     uint64_t *pun_pages;         /* there, too: addresses of the pages that puns lead to, sorted */
     uint32_t pun_page_count;
 };
 
 const struct edited_module *edited_by_site(uint32_t site);
+struct edited_module *edited_by_index(uint32_t index); /* NULL: there are no more */
 
 /* The numbers of a function's sites; false: it has none that is edited. */
 bool edited_sites_of(uint64_t function, uint32_t *first, uint32_t *count);
@@ -214,12 +224,14 @@ void pun_forget(struct edited_module *module);
 /* Where a jump on one of the module's pages leads; 0: it is none. */
 uint64_t pun_leads_to(const struct edited_module *module, uint64_t pc);
 
+/* --- detach.c -------------------------------------------------------------------------------- */
+
+void pristine_map(struct edited_module *m, const struct edit_request *r);
+void pristine_unmap(struct edited_module *m);
+
 /* --- stubs.c -------------------------------------------------------------------------------- */
 
 enum { STUB_POINTER_BYTES = 16, STUB_COMMON_BYTES = 2048 };
-
-/* Writes what the stubs share; returns where it ends. */
-uint8_t *stub_write_common(uint8_t *at, const uint8_t *slow_pointer, struct common_code *out);
 
 /* Writes the stub of a site at `at` and points the site at it. Returns where the stub ends. */
 uint8_t *stub_write(uint8_t *at, const struct edited_module *module, uint32_t index);
@@ -229,16 +241,10 @@ uint32_t stub_most_bytes(const struct plan_site *site);
 /* Changes registers inside a stub to what they were at its site. */
 void stub_leave(const struct edited_module *module, uint32_t index, struct walk_registers *r);
 
-/* Changes registers inside the common code to those of the stub that called it. */
-bool stub_leave_common(const struct edited_module *module, struct walk_registers *r);
-
 /* --- exact.c, for agrees.c ---------------------------------------------------------------------- */
 
 /* The record that the mirror has for a slot, if it is that of the frame which is there now. */
 struct arena_record *mirror_find(uint64_t slot);
-
-/* Has another slot taken its entry? */
-bool mirror_has_lost(uint64_t slot);
 
 /* The calling thread's records; NULL: nothing is counted now. */
 struct records *exact_records(void);

@@ -185,7 +185,7 @@ static void add_module(struct known_module *out, uint64_t start, uint64_t end, i
 /* The edits of a module; the linker binds in ways of its own and stays as it is, as we do. */
 static void edit(const struct known_module *m, const char *path, const struct loaded *l)
 {
-    if (!(guest->flags & CHANNEL_EXACT) || !m->map || m->role == ROLE_LINKER ||
+    if (!(guest->flags & CHANNEL_EXACT) || guest->arena->detach || !m->map || m->role == ROLE_LINKER ||
         m->role == ROLE_OURS)
         return;
     struct edit_request request = {.base = m->walk.base,
@@ -196,10 +196,11 @@ static void edit(const struct known_module *m, const char *path, const struct lo
     int file = (int)raw_syscall4(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
     if (file < 0)
         return;
+    request.file = file;
     request.plan = channel_ask_plan(file, path, &request.plan_bytes);
-    raw_syscall3(SYS_close, file, 0, 0);
     if (request.plan && !edit_module(&request))
         raw_syscall3(SYS_munmap, (long)request.plan, (long)request.plan_bytes, 0);
+    raw_syscall3(SYS_close, file, 0, 0);
 }
 
 /* The vdso has no file: its image is copied into one. */
@@ -367,6 +368,8 @@ static void on_change(void)
         modules_refresh();
 }
 
+static uint8_t linkers_own[14]; /* what was in the place of our jump */
+
 void modules_watch(void)
 {
     /* An empty function: ret, and padding up to the next 16 bytes. */
@@ -381,7 +384,25 @@ void modules_watch(void)
             return;
     if (raw_syscall3(SYS_mprotect, (long)page, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
         return;
+    memcpy(linkers_own, at, sizeof linkers_own);
     memcpy(at + sizeof jump, &target, sizeof target);
     memcpy(at, jump, sizeof jump);
     raw_syscall3(SYS_mprotect, (long)page, PAGE, PROT_READ | PROT_EXEC);
+}
+
+/* Whoever runs there at this moment waits in the kernel: as in detach.c. */
+void modules_unwatch(void)
+{
+    uint8_t *at = (uint8_t *)_r_debug.r_brk;
+    uint64_t page = (uint64_t)at & ~(uint64_t)(PAGE - 1);
+    if (!linkers_own[0])
+        return;
+    uint8_t *copy = raw_mmap(PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    if (!copy)
+        return;
+    memcpy(copy, (const void *)page, PAGE);
+    memcpy(copy + ((uint64_t)at - page), linkers_own, sizeof linkers_own);
+    raw_syscall3(SYS_mprotect, (long)copy, PAGE, PROT_READ | PROT_EXEC);
+    raw_syscall6(SYS_mremap, (long)copy, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, (long)page, 0);
+    linkers_own[0] = 0;
 }

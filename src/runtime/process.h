@@ -75,6 +75,9 @@ void modules_refresh(void);
 /* Has the dynamic linker call modules_refresh whenever it has loaded or unloaded something. */
 void modules_watch(void);
 
+/* The linker's code is its own again; what is loaded from now on is not known. */
+void modules_unwatch(void);
+
 /* Another number for another set of modules. */
 extern _Atomic uint32_t modules_generation;
 
@@ -94,9 +97,7 @@ uint32_t modules_find(const struct walk_modules *set, uint64_t address);
 
 /* --- engine exact (exact.c, edit.c) ---------------------------------------------------------- */
 
-void exact_before_fork(void);
-void exact_after_fork(void); /* in the parent */
-void exact_forget(void);     /* in a child that was forked */
+void exact_forget(void); /* in a child that was forked */
 void exact_thread_ends(void);
 void exact_process_ends(void);
 
@@ -107,6 +108,10 @@ bool exact_leave_stub(struct walk_registers *registers);
 bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *frames,
                   uint32_t count);
 
+/* Detaching goes on, a step at each tick of a thread, until the code is as it was (detach.c). */
+struct thread;
+void detach_tick(struct thread *thread);
+
 /* Applies a plan to a module that nobody runs yet. */
 struct edit_request {
     uint64_t base;
@@ -116,6 +121,7 @@ struct edit_request {
     const void *headers; /* its program headers */
     unsigned header_count;
     uint64_t bias; /* what is added to their addresses */
+    int file;      /* where it is from, open */
 };
 bool edit_module(const struct edit_request *request);
 void edit_forget_module(uint64_t base);                  /* it has been unloaded */

@@ -110,7 +110,8 @@ enum search { SHARED, NEW, NEW_NEAR_HEAP, SEARCHES };
 
 static uint64_t search(struct puns *p, struct window w, uint32_t bytes, enum search how)
 {
-    uint64_t first = w.start & ~(uint64_t)(PAGE - 1), pages = (w.start + w.places - first) / PAGE + 1;
+    uint64_t first = w.start & ~(uint64_t)(PAGE - 1),
+             pages = (w.start + w.places - first) / PAGE + 1;
     uint64_t step = how == SHARED || pages < MOST_TRIES ? PAGE : pages / MOST_TRIES * PAGE;
     for (uint64_t address = first; address < w.start + w.places; address += step) {
         struct pun_page *page = place_of(p, address);

@@ -85,6 +85,17 @@ ALWAYS_INLINE uint32_t place_of(const void *memory)
     return (uint32_t)(((const char *)memory - (const char *)exact_state.arena) / 8);
 }
 
+/* The arena lies low. */
+ALWAYS_INLINE uint32_t address_of(const struct arena_record *record)
+{
+    return (uint32_t)(uintptr_t)record;
+}
+
+static struct arena_record *record_at(uint32_t address)
+{
+    return (struct arena_record *)(uintptr_t)address;
+}
+
 ALWAYS_INLINE bool is_at_limit(void)
 {
     const struct arena_header *arena = exact_state.arena;
@@ -100,12 +111,11 @@ ALWAYS_INLINE void fill(struct arena_record *new, const struct arena_record *par
 {
     new->site_count = how->callee.site_count;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    new->enter = place_of(new);
+    new->enter = address_of(new);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     new->first_site = how->callee.first_site;
     new->parent = parent ? place_of(parent) : 0;
     new->flags = how->flags;
-    new->ret = how->ret;
     new->target = how->target;
     new->site = how->site_key;
     new->callee = how->callee.key;
@@ -138,7 +148,7 @@ SLOW_TEXT struct arena_record *records_quick_child(struct records *r, struct are
     fill(new, parent, how);
     /* The context of a handler that came here in between, if any: counted there, and merged. */
     new->next = how->is_indirect ? 0 : *first;
-    *first = place_of(new);
+    *first = address_of(new);
     return new;
 }
 
@@ -190,7 +200,7 @@ static struct arena_record *make(struct records *r, struct arena_record *parent,
     r->is_new = true;
     if (back) {
         new->flags |= RECORD_BACK;
-        new->enter = arena_place(back);
+        new->enter = address_of(back);
     }
     return new;
 }
@@ -200,19 +210,17 @@ struct arena_record *records_bound(struct records *r, struct arena_record *unbou
 {
     struct arena_record *parent = arena_at(unbound->parent);
     struct entered how = {.target = callee->function,
-                          .ret = unbound->ret,
                           .flags = unbound->flags,
                           .site_key = unbound->site,
                           .callee = *callee};
-    uint32_t place = arena_place(unbound);
     for (uint32_t i = 0; i < parent->site_count; i++) {
-        if (parent->child_by_site[i] != place)
+        if (parent->child_by_site[i] != address_of(unbound))
             continue;
         struct arena_record *bound = new_record(r, parent, &how);
         if (!bound)
             return r->overflow;
-        bound->next = place;
-        parent->child_by_site[i] = arena_place(bound);
+        bound->next = address_of(unbound);
+        parent->child_by_site[i] = address_of(bound);
         return bound;
     }
     return NULL;
@@ -295,12 +303,11 @@ static struct arena_record *direct_child(struct records *r, struct arena_record 
                                          uint32_t *first, const struct entered *how)
 {
     for (uint32_t *link = first; *link;) {
-        struct arena_record *child = arena_at(*link);
+        struct arena_record *child = record_at(*link);
         if (child->target == how->target && child->callee == how->callee.key) {
-            uint32_t place = *link;
             *link = child->next;
             child->next = *first;
-            *first = place;
+            *first = address_of(child);
             return child;
         }
         link = &child->next;
@@ -308,7 +315,7 @@ static struct arena_record *direct_child(struct records *r, struct arena_record 
     struct arena_record *child = make(r, parent, how);
     if (child != r->overflow) {
         child->next = *first;
-        *first = arena_place(child);
+        *first = address_of(child);
     }
     return child;
 }
@@ -317,7 +324,7 @@ static struct arena_record *direct_child(struct records *r, struct arena_record 
 static struct arena_record *indirect_child(struct records *r, struct arena_record *parent,
                                            uint32_t *first, const struct entered *how)
 {
-    struct arena_record *child = *first ? arena_at(*first) : NULL;
+    struct arena_record *child = *first ? record_at(*first) : NULL;
     if (child && child->target == how->target && child->callee == how->callee.key)
         return child;
     if (child)
@@ -326,7 +333,7 @@ static struct arena_record *indirect_child(struct records *r, struct arena_recor
             (struct other_entry){.from = (uint64_t)(uintptr_t)first, .target = how->target}, how);
     child = make(r, parent, how);
     if (child != r->overflow)
-        *first = arena_place(child);
+        *first = address_of(child);
     return child;
 }
 

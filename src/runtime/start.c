@@ -148,6 +148,6 @@ static __attribute__((constructor)) void start(int argc, char **argv, char **env
     threads_prepare();
     sample_install();
     modules_watch();
-    pthread_atfork(exact_before_fork, exact_after_fork, begin_in_child);
+    pthread_atfork(NULL, NULL, begin_in_child);
     begin();
 }

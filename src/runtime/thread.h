@@ -15,6 +15,7 @@ struct thread {
     struct guest *of;      /* whose it is; after a fork nobody's */
     _Atomic uint32_t busy; /* in the signal handler */
     uint32_t tid;
+    bool saw_detach; /* it had a tick since the sites were put back */
     struct arena_thread *record;
     struct tree tree;
     struct thread_stack stack;

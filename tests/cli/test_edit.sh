@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The sites of an edit plan against objdump: the same calls, with the same targets.
+# The sites of an edit plan against objdump: the same calls, with the same targets. And against
+# programs as they run: nothing jumps into the middle of what is written over.
 set -uo pipefail
 calltrail=${CALLTRAIL:-build/calltrail}
 here=$(dirname "$0")
@@ -8,6 +9,16 @@ for file in /usr/bin/perl /usr/bin/python3.11 /usr/bin/sqlite3 /usr/bin/lua5.4 \
     [ -e "$file" ] || continue
     python3 "$here/../edit/compare_sites.py" "$calltrail" "$file"
 done
+steps() { # milliseconds, command...
+    local wait=$1
+    shift
+    python3 "$here/../edit/check_steps.py" "$calltrail" \
+        "${STEP_RANGES:-build/tests/step_ranges}" "$wait" 50000 "$@"
+}
+steps 100 perl -e 'my %h; for (1..1e8) { $h{$_ % 97} = sprintf("%d,", $_) . length $h{$_ % 7} }'
+steps 100 lua5.4 -e 'local t = {} for i = 1, 1e9 do t[i % 50] = tostring(i):gsub("1", "x") end'
+steps 100 sqlite3 :memory: 'with recursive c(x) as (select 1 union all select x + 1 from c
+    where x < 1e9) select sum(x), group_concat(x % 7) from c'
 "$calltrail" doctor --edit >/dev/null 2>&1
 [ $? -eq 2 ] && echo "ok edit needs a file" || echo "FAIL edit needs a file: status is not 2"
 said=$("$calltrail" doctor --edit /etc/passwd 2>&1)

@@ -152,13 +152,20 @@ begin middle2
 	ret
 end middle2
 
-/* (function, times): right behind the indirect call there is a direct one, which is changed, too */
+/*
+ * (function, times): right behind the indirect call there is a direct one, which is changed, too.
+ * Where a pun leads then depends on where the stubs are: below a program at a low address, if that
+ * is backwards, there is nothing. There, something else is behind it.
+ */
 begin before_direct
 	save rbx
 	save rbp
 	mov %rdi, %rbx
 	mov %esi, %ebp
 1:	call *%rbx
+#ifndef __PIE__
+	lea 0x60(%rax), %eax
+#endif
 	call behind_jump
 	dec %ebp
 	jnz 1b
@@ -181,7 +188,8 @@ end short_first
 /* (number, ., ., condition): the same on a condition that needs no flags */
 begin short_if
 	jrcxz .Lshared
-	lea 0x60(%rdi), %eax
+	lea 0x60(%rdi), %esi
+	mov %esi, %eax
 	ret
 end short_if
 

@@ -1,0 +1,342 @@
+/*
+ * The code that counts, in the stub of a site. A direct call or jump has all of it:
+ *
+ *     push rax, rcx                                                   saving:
+ *     rax = where its function's return address lies, rcx = that slot's entry of the mirror
+ *     is the entry for this slot and the return address in it?        or slow
+ *     rcx = the record there; is it one of this function?             or slow
+ *     rax = the record of the callee, in the site's place             or slow
+ *     count; the callee's slot has this record now
+ *     pop rcx, rax                                                    restoring:
+ *     jump to the callee
+ *     push rdx, …, call the slow path, pop rdx, rcx, rax              slow:
+ *     jump to the callee
+ *
+ * An indirect one has code in common with the others of its module, since it has to look further:
+ *
+ *     push rax, rcx, rdx                                              saving:
+ *     rax = where its function's return address lies, rcx = the site's number
+ *     call the common code
+ *     pop rdx, rcx, rax                                               restoring:
+ *
+ * No register changes but the flags, which are dead at a call: compilers never keep them across
+ * one, whatever the callee is. Nor is anything kept below the stack pointer then.
+ *
+ * A function without sites never looks for its record: its callers do not write it to the mirror.
+ */
+#include "runtime/counting.h"
+
+#include "runtime/channel_format.h"
+
+enum { TARGET_AT = 32 }; /* from rsp in the common code of an indirect site */
+
+/* From where the common code returns to, back to the site's number in `mov ecx, …; call …`. */
+enum { SITE_BEFORE_RETURN = 5 + 4 };
+
+enum {
+    RECORD_ENTER = offsetof(struct arena_record, enter),
+    RECORD_COUNT = offsetof(struct arena_record, count),
+    RECORD_FIRST = offsetof(struct arena_record, first_site),
+    RECORD_SITES = offsetof(struct arena_record, site_count),
+    RECORD_TARGET = offsetof(struct arena_record, target),
+    RECORD_CHILD = offsetof(struct arena_record, child_by_site)
+};
+
+enum { MODRM_RAX = 0, MODRM_RCX = 1 << 3, FROM_RSP = 4, FROM_RBP = 5, SIB_RSP = 0x24 };
+
+bool site_is_indirect(const struct plan_site *s)
+{
+    return s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT;
+}
+
+static bool is_tail(const struct plan_site *s)
+{
+    return s->kind >= SITE_TAIL;
+}
+
+static bool folds(void)
+{
+    return guest->flags & CHANNEL_FOLD;
+}
+
+/* Its stub has all of the code that counts. */
+static bool is_fast(const struct plan_site *s)
+{
+    return !site_is_indirect(s) && s->slot_base != SLOT_UNKNOWN;
+}
+
+/* --- the common code -------------------------------------------------------------------------- */
+
+/* Leads to the slow path and back; returns where it begins. */
+static uint8_t *emit_slow(struct emitter *e, const uint8_t *slow_pointer)
+{
+    uint8_t *begin = e->at;
+    EMIT(e, "\x51"       /* push rcx: the site */
+            "\xff\x15"); /* call [slow_pointer] */
+    emit_relative(e, slow_pointer);
+    EMIT(e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
+            "\xc3");               /* ret */
+    return begin;
+}
+
+/* rdx: from the low half of a slot's address to its entry of the mirror. */
+static void emit_entry_in_rdx(struct emitter *e)
+{
+    EMIT(e, "\x81\xe2"); /* and edx, mask */
+    emit_u32(e, MIRROR_MASK);
+    EMIT(e, "\x64\x48\x03\x14\x25"); /* add rdx, fs:[mirror] */
+    emit_fs(e, &exact_state.mirror);
+}
+
+/* rax: the record of the callee, from the caller's in rdx, and the site's number there in ecx. The
+ * first callee is in the place, others in the table. */
+static void emit_find_callee(struct emitter *e, uint8_t **none, uint8_t **not_there)
+{
+    EMIT(e, "\x48\x8d\x54\x8a"); /* lea rdx, [rdx + rcx * 4 + child_by_site]: the place */
+    emit_u8(e, RECORD_CHILD);
+    EMIT(e, "\x8b\x02"           /* mov eax, [rdx] */
+            "\x85\xc0");         /* test eax, eax */
+    *none = emit_near(e, 0x84);  /* jz slow */
+    EMIT(e, "\x48\x8b\x4c\x24"); /* mov rcx, [rsp + …]: target */
+    emit_u8(e, TARGET_AT);
+    EMIT(e, "\x48\x39\x48"); /* cmp [rax + target], rcx */
+    emit_u8(e, RECORD_TARGET);
+    uint8_t *is_first = emit_short(e, 0x74);
+    EMIT(e, "\x31\xc0"                 /* xor eax, eax */
+            "\xf2\x48\x0f\x38\xf1\xc2" /* crc32 rax, rdx */
+            "\xf2\x48\x0f\x38\xf1\xc1" /* crc32 rax, rcx */
+            "\x48\xc1\xe0\x05"         /* shl rax, 5 */
+            "\x64\x48\x23\x04\x25");   /* and rax, fs:[others_mask] */
+    emit_fs(e, &exact_state.others_mask);
+    EMIT(e, "\x64\x48\x03\x04\x25"); /* add rax, fs:[others] */
+    emit_fs(e, &exact_state.others);
+    const uint8_t *again = e->at;
+    EMIT(e, "\x48\x39\x10"); /* cmp [rax], rdx */
+    uint8_t *next = emit_short(e, 0x75);
+    EMIT(e, "\x48\x39\x48\x08"); /* cmp [rax + 8], rcx */
+    uint8_t *found = emit_short(e, 0x74);
+    land(e, next);
+    EMIT(e, "\x48\x83\x38\x00");     /* cmp qword [rax], 0: free, so there is none */
+    *not_there = emit_near(e, 0x84); /* je slow */
+    EMIT(e, "\x48\x83\xc0\x20");     /* add rax, 32 */
+    emit_jump(e, again);
+    land(e, found);
+    EMIT(e, "\x48\x8b\x40\x18"); /* mov rax, [rax + 24]: record */
+    land(e, is_first);
+}
+
+/*
+ * On entry: rax is the slot, rcx the site. The stack has the way back to the stub, its rdx, rcx and
+ * rax, the target of the site, and the return address of a call.
+ */
+static uint8_t *emit_common(struct emitter *e, bool tail, const uint8_t *slow_pointer)
+{
+    const unsigned new_slot_at = TARGET_AT + 8;
+    uint8_t *wrong_function, *none, *not_there;
+    EMIT(e, "\x89\xc2"); /* mov edx, eax */
+    emit_entry_in_rdx(e);
+    EMIT(e, "\x48\x03\x00"                /* add rax, [rax]: the return address there */
+            "\x48\x39\x02");              /* cmp [rdx], rax: is it for this frame? */
+    uint8_t *unknown = emit_near(e, 0x85); /* jne slow */
+    EMIT(e, "\x48\x8b\x52\x08"            /* mov rdx, [rdx + 8]: record */
+            "\x2b\x4a");                  /* sub ecx, [rdx + first_site] */
+    emit_u8(e, RECORD_FIRST);
+    EMIT(e, "\x3b\x4a"); /* cmp ecx, [rdx + site_count] */
+    emit_u8(e, RECORD_SITES);
+    wrong_function = emit_near(e, 0x83); /* jae slow */
+    emit_find_callee(e, &none, &not_there);
+    EMIT(e, "\x48\xff\x40"); /* inc qword [rax + count] */
+    emit_u8(e, RECORD_COUNT);
+    if (tail || folds()) {
+        EMIT(e, "\x8b\x40"); /* mov eax, [rax + enter] */
+        emit_u8(e, RECORD_ENTER);
+    }
+    EMIT(e, "\x8d\x54\x24"); /* lea edx, [rsp + …]: the callee's slot */
+    emit_u8(e, new_slot_at);
+    emit_entry_in_rdx(e);
+    EMIT(e, "\x48\x89\x42\x08"); /* mov [rdx + 8], rax */
+    if (!tail) {                 /* a tail jump stays in its frame */
+        EMIT(e, "\x48\x8d\x44\x24"); /* lea rax, [rsp + …] */
+        emit_u8(e, new_slot_at);
+        EMIT(e, "\x48\x03\x00"   /* add rax, [rax] */
+                "\x48\x89\x02"); /* mov [rdx], rax */
+    }
+    EMIT(e, "\xc3"); /* ret */
+    land_near(e, wrong_function);
+    land_near(e, none);
+    land_near(e, not_there);
+    EMIT(e, "\x48\x8b\x0c\x24" /* mov rcx, [rsp]: where the stub goes on */
+            "\x8b\x49");       /* mov ecx, [rcx - …]: the site, of `mov ecx, …` before the call */
+    emit_u8(e, (unsigned)-SITE_BEFORE_RETURN);
+    land_near(e, unknown);
+    return emit_slow(e, slow_pointer);
+}
+
+uint8_t *counting_write_common(uint8_t *at, const uint8_t *slow_pointer, struct common_code *out)
+{
+    struct emitter e = {.at = at};
+    out->start[COMMON_CALL] = e.at;
+    out->slow[COMMON_CALL] = emit_common(&e, false, slow_pointer);
+    out->start[COMMON_TAIL] = e.at;
+    out->slow[COMMON_TAIL] = emit_common(&e, true, slow_pointer);
+    out->start[COMMON_SLOW] = e.at;
+    out->slow[COMMON_SLOW] = emit_slow(&e, slow_pointer);
+    out->end = e.at;
+    return e.at;
+}
+
+bool counting_leave_common(const struct common_code *c, struct walk_registers *r)
+{
+    const uint32_t push = 1, call = 6;
+    const uint8_t *pc = (const uint8_t *)r->value[X86_RIP];
+    if (pc < c->start[0] || pc >= c->end)
+        return false;
+    uint64_t pushed = 0;
+    for (unsigned i = 0; i < COMMON_KINDS; i++)
+        if (pc == c->slow[i] + push || pc == c->slow[i] + push + call)
+            pushed = 8;
+    r->value[X86_RSP] += pushed;
+    r->value[X86_RIP] = *(const uint64_t *)r->value[X86_RSP];
+    r->value[X86_RSP] += 8;
+    return true;
+}
+
+/* --- direct sites ------------------------------------------------------------------------------- */
+
+/* lea of the function's own slot, with `pushed` bytes on the stack that were not there before. */
+static void emit_own_slot(struct emitter *e, const struct plan_site *s, unsigned reg,
+                          int32_t pushed)
+{
+    emit_u8(e, 0x8d);
+    if (s->slot_base == SLOT_RSP)
+        emit_distance(e, reg | FROM_RSP, SIB_RSP, pushed + s->slot_bytes);
+    else
+        emit_distance(e, reg | FROM_RBP, -1, s->slot_bytes);
+}
+
+/* rcx: from the low half of a slot's address to its entry of the mirror. */
+static void emit_entry_in_rcx(struct emitter *e)
+{
+    EMIT(e, "\x81\xe1"); /* and ecx, mask */
+    emit_u32(e, MIRROR_MASK);
+    EMIT(e, "\x64\x48\x03\x0c\x25"); /* add rcx, fs:[mirror] */
+    emit_fs(e, &exact_state.mirror);
+}
+
+/* The record in rax becomes that of the callee's frame, or of this one, after a tail jump. */
+static void emit_enter(struct emitter *e, const struct plan_site *s)
+{
+    const unsigned new_slot_at = 16;
+    if (is_tail(s) || folds()) {
+        EMIT(e, "\x8b\x40"); /* mov eax, [rax + enter] */
+        emit_u8(e, RECORD_ENTER);
+    }
+    EMIT(e, "\x8d\x4c\x24"); /* lea ecx, [rsp + …] */
+    emit_u8(e, new_slot_at);
+    emit_entry_in_rcx(e);
+    EMIT(e, "\x48\x89\x41\x08"); /* mov [rcx + 8], rax */
+    if (is_tail(s))
+        return;
+    EMIT(e, "\x48\x8d\x44\x24"); /* lea rax, [rsp + …]: the slot */
+    emit_u8(e, new_slot_at);
+    EMIT(e, "\x48\x03\x44\x24"); /* add rax, [rsp + …]: the return address */
+    emit_u8(e, new_slot_at);
+    EMIT(e, "\x48\x89\x01"); /* mov [rcx], rax */
+}
+
+static void emit_fast(struct emitter *e, const struct edited_module *m, const struct plan_site *s,
+                      struct stub_layout *layout, const uint8_t *stub)
+{
+    const int32_t pushed = 16 + (is_tail(s) ? 0 : 8);
+    const uint8_t *target = (const uint8_t *)m->base + s->target;
+    EMIT(e, "\x50\x51"  /* push rax, rcx */
+            "\x48");    /* lea rax, [own slot] */
+    emit_own_slot(e, s, MODRM_RAX, pushed);
+    emit_own_slot(e, s, MODRM_RCX, pushed); /* lea ecx, [own slot] */
+    emit_entry_in_rcx(e);
+    EMIT(e, "\x48\x03\x00"   /* add rax, [rax]: the return address there */
+            "\x48\x39\x01"); /* cmp [rcx], rax: is it for this frame? */
+    uint8_t *unknown = emit_near(e, 0x85);
+    EMIT(e, "\x48\x8b\x49\x08" /* mov rcx, [rcx + 8]: record */
+            "\x81\x79");       /* cmp dword [rcx + first_site], this function's */
+    emit_u8(e, RECORD_FIRST);
+    emit_u32(e, m->first_site + s->first_rank);
+    uint8_t *wrong_function = emit_near(e, 0x85);
+    EMIT(e, "\x8b"); /* mov eax, [rcx + the site's place] */
+    emit_distance(e, MODRM_RAX | 1, -1, (int32_t)(RECORD_CHILD + 4 * (s->rank - s->first_rank)));
+    EMIT(e, "\x85\xc0"); /* test eax, eax */
+    uint8_t *none = emit_near(e, 0x84);
+    EMIT(e, "\x48\xff\x40"); /* inc qword [rax + count] */
+    emit_u8(e, RECORD_COUNT);
+    if (!(s->flags & SITE_TO_LEAF))
+        emit_enter(e, s);
+    layout->restoring = (uint16_t)(e->at - stub);
+    EMIT(e, "\x59\x58"); /* pop rcx, rax */
+    emit_jump(e, target);
+    layout->slow = (uint16_t)(e->at - stub);
+    land_near(e, unknown);
+    land_near(e, wrong_function);
+    land_near(e, none);
+    EMIT(e, "\x52\xb9"); /* push rdx; mov ecx, site */
+    emit_u32(e, m->first_site + s->rank);
+    EMIT(e, "\xe8"); /* call the common code */
+    emit_relative(e, m->common.start[COMMON_SLOW]);
+    EMIT(e, "\x5a\x59\x58"); /* pop rdx, rcx, rax */
+    emit_jump(e, target);
+}
+
+/* --- all sites ---------------------------------------------------------------------------------- */
+
+void counting_write(struct emitter *e, const struct edited_module *m, const struct plan_site *s,
+                    struct stub_layout *layout, const uint8_t *stub)
+{
+    layout->saving = (uint16_t)(e->at - stub);
+    layout->slow = 0;
+    if (is_fast(s)) {
+        emit_fast(e, m, s, layout, stub);
+        return;
+    }
+    bool indirect = site_is_indirect(s);
+    enum common_kind common = s->slot_base == SLOT_UNKNOWN ? COMMON_SLOW
+                              : is_tail(s)                 ? COMMON_TAIL
+                                                           : COMMON_CALL;
+    EMIT(e, "\x50\x51\x52"); /* push rax, rcx, rdx */
+    if (common != COMMON_SLOW) {
+        EMIT(e, "\x48"); /* lea rax, [own slot] */
+        emit_own_slot(e, s, MODRM_RAX, 24 + 8 + (is_tail(s) ? 0 : 8));
+    }
+    EMIT(e, "\xb9"); /* mov ecx, site */
+    emit_u32(e, m->first_site + s->rank);
+    EMIT(e, "\xe8"); /* call the common code */
+    emit_relative(e, m->common.start[common]);
+    layout->restoring = (uint16_t)(e->at - stub);
+    EMIT(e, "\x5a\x59\x58"); /* pop rdx, rcx, rax */
+    if (indirect)              /* no signal writes to the 128 bytes below rsp */
+        EMIT(e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
+                "\xff\x64\x24\xf8");   /* jmp [rsp - 8] */
+    else
+        emit_jump(e, (const uint8_t *)m->base + s->target);
+}
+
+/* Pushes of one byte each at `from`, pops of one byte each at `to`: how many are on the stack. */
+static uint64_t pushed_between(uint32_t at, uint32_t from, uint32_t pushes, uint32_t to)
+{
+    uint32_t in = at <= from ? 0 : at - from < pushes ? at - from : pushes;
+    uint32_t out = at <= to ? 0 : at - to < pushes ? at - to : pushes;
+    return 8ul * (in - out);
+}
+
+uint64_t counting_pushed(const struct plan_site *s, const struct stub_layout *l, uint32_t at)
+{
+    const uint32_t jump = 5, lea = 5;
+    if (!is_fast(s)) {
+        uint64_t bytes = pushed_between(at, l->saving, 3, l->restoring);
+        bool has_target = site_is_indirect(s) && at >= l->saving && at < l->restoring + 3u + lea;
+        return bytes + (has_target ? 8 : 0);
+    }
+    if (at < l->slow)
+        return pushed_between(at, l->saving, 2, l->restoring);
+    /* rax and rcx are there already */
+    const uint32_t end = l->end - jump;
+    return at == l->slow ? 16 : at <= end - 3 ? 24 : at < end ? 8ul * (end - at) : 0;
+}

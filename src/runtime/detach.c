@@ -1,0 +1,179 @@
+/*
+ * Puts the original code back while the program runs, whatever its threads do.
+ *
+ * Nothing is written to the code. A second mapping of the module's file, made when the module was
+ * edited, takes the place of the first in one system call: whoever wants to run code there at that
+ * moment waits in the kernel until it is done, so every instruction is either the old or the new one.
+ *
+ * All edits but one kind change whole instructions into one, so that a thread, wherever it stopped,
+ * finds an instruction there. The one kind is the room that short sites hop to, between functions
+ * or in the place of other instructions. That is put back later, when every thread has gone on or
+ * sleeps in the kernel: then nobody can be on the way through it. The stubs stay where they are.
+ */
+#include "runtime/exact.h"
+
+#include "runtime/arch/x86_64/syscall.h"
+#include "runtime/thread.h"
+
+#include <fcntl.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+enum { PAGE = 4096 };
+
+enum detach_state { ATTACHED, ROOMS_LEFT, DETACHED };
+static _Atomic uint32_t state;
+static _Atomic uint32_t lock;
+
+static void copy(uint8_t *to, const uint8_t *from, uint64_t count)
+{
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(count) : : "memory");
+}
+
+void pristine_map(struct edited_module *m, const struct edit_request *r)
+{
+    const ElfW(Phdr) *headers = r->headers;
+    m->pristine_count = 0;
+    for (unsigned i = 0; i < r->header_count && m->pristine_count < MOST_PRISTINE; i++) {
+        const ElfW(Phdr) *h = &headers[i];
+        if (h->p_type != PT_LOAD || !(h->p_flags & PF_X))
+            continue;
+        uint64_t before = h->p_vaddr & (PAGE - 1); /* in the first page */
+        struct pristine *p = &m->pristine[m->pristine_count];
+        p->start = r->bias + h->p_vaddr - before;
+        p->bytes = (before + h->p_filesz + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+        for (unsigned k = 0; k < 2; k++) {
+            long got = raw_syscall6(SYS_mmap, 0, (long)p->bytes, PROT_READ | PROT_EXEC,
+                                    MAP_PRIVATE | MAP_NORESERVE, r->file,
+                                    (long)(h->p_offset - before));
+            p->copies[k] = got > 0 ? (uint8_t *)got : NULL;
+        }
+        m->pristine_count++;
+    }
+}
+
+void pristine_unmap(struct edited_module *m)
+{
+    for (unsigned i = 0; i < m->pristine_count; i++)
+        for (unsigned k = 0; k < 2; k++)
+            if (m->pristine[i].copies[k])
+                raw_syscall3(SYS_munmap, (long)m->pristine[i].copies[k],
+                             (long)m->pristine[i].bytes, 0);
+    m->pristine_count = 0;
+}
+
+/* One of the copies takes the place of the code. */
+static bool put_back(struct pristine *p, unsigned k)
+{
+    if (!p->copies[k])
+        return false;
+    long got = raw_syscall6(SYS_mremap, (long)p->copies[k], (long)p->bytes, (long)p->bytes,
+                            MREMAP_MAYMOVE | MREMAP_FIXED, (long)p->start, 0);
+    p->copies[k] = NULL;
+    return got == (long)p->start;
+}
+
+/* The rooms, as they are now, go into the first copy. */
+static bool keep_rooms(const struct edited_module *m, struct pristine *p)
+{
+    uint64_t end = p->start + p->bytes;
+    bool any = false;
+    for (uint32_t i = 0; i < m->plan->site_count; i++) {
+        const struct plan_site *s = &m->sites[i];
+        if (s->tier != TIER_HOP || !m->layouts[i].end)
+            continue;
+        uint64_t room = m->base + s->offset + (uint64_t)(int64_t)s->hop, bytes = 5;
+        if (s->flags & SITE_MAKES_ROOM) { /* a jump lies before it, too */
+            room -= 5;
+            bytes += 5;
+        }
+        if (!p->copies[0] || room < p->start || room + bytes > end)
+            continue;
+        if (!any)
+            raw_syscall3(SYS_mprotect, (long)p->copies[0], (long)p->bytes, PROT_READ | PROT_WRITE);
+        any = true;
+        copy(p->copies[0] + (room - p->start), (const uint8_t *)room, bytes);
+    }
+    if (any)
+        raw_syscall3(SYS_mprotect, (long)p->copies[0], (long)p->bytes, PROT_READ | PROT_EXEC);
+    return any;
+}
+
+static enum detach_state put_all_back(void)
+{
+    bool rooms = false;
+    struct edited_module *m;
+    modules_unwatch();
+    for (uint32_t i = 0; (m = edited_by_index(i)); i++)
+        for (unsigned k = 0; m->base && k < m->pristine_count; k++) {
+            m->pristine[k].has_rooms = keep_rooms(m, &m->pristine[k]);
+            rooms |= m->pristine[k].has_rooms;
+            put_back(&m->pristine[k], 0);
+        }
+    return rooms ? ROOMS_LEFT : DETACHED;
+}
+
+static void put_rooms_back(void)
+{
+    struct edited_module *m;
+    for (uint32_t i = 0; (m = edited_by_index(i)); i++)
+        for (unsigned k = 0; m->base && k < m->pristine_count; k++)
+            if (m->pristine[k].has_rooms)
+                put_back(&m->pristine[k], 1);
+}
+
+/* Does a thread of this process wait in the kernel? */
+static bool sleeps(uint32_t tid)
+{
+    char path[48] = "/proc/self/task/", text[64];
+    unsigned length = sizeof "/proc/self/task/" - 1, digits = 1;
+    for (uint32_t n = tid; n >= 10; n /= 10)
+        digits++;
+    for (unsigned i = digits; i-- > 0; tid /= 10)
+        path[length + i] = (char)('0' + tid % 10);
+    length += digits;
+    static const char end[] = "/stat";
+    for (unsigned i = 0; i < sizeof end; i++)
+        path[length + i] = end[i];
+    long fd = raw_syscall4(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return true; /* it is gone */
+    long count = raw_syscall3(SYS_read, fd, (long)text, sizeof text);
+    raw_syscall3(SYS_close, fd, 0, 0);
+    char found = 'R';
+    for (long i = 0; i + 2 < count; i++) /* pid (name) state: a name has at most 15 bytes */
+        if (text[i] == ')' && text[i + 1] == ' ')
+            found = text[i + 2];
+    return found == 'S' || found == 'D' || found == 'Z' || found == 'X';
+}
+
+/* Has every thread gone on since the sites were put back, or does it sleep? */
+static bool all_went_on(void)
+{
+    bool did = true;
+    /* Who holds the lock may be the thread that this one interrupted. */
+    if (__atomic_exchange_n((uint32_t *)&guest->thread_list_lock, 1, __ATOMIC_ACQUIRE))
+        return false;
+    for (struct thread *t = guest->threads; t && did; t = t->next)
+        did = !t->record || t->saw_detach || sleeps(t->tid);
+    __atomic_store_n((uint32_t *)&guest->thread_list_lock, 0, __ATOMIC_RELEASE);
+    return did;
+}
+
+void detach_tick(struct thread *t)
+{
+    if (state == DETACHED || __atomic_exchange_n((uint32_t *)&lock, 1, __ATOMIC_ACQUIRE))
+        return;
+    if (state == ATTACHED) {
+        state = put_all_back();
+    } else if (state == ROOMS_LEFT) {
+        t->saw_detach = true;
+        if (all_went_on()) {
+            put_rooms_back();
+            state = DETACHED;
+        }
+    }
+    guest->arena->is_detached = state == DETACHED;
+    __atomic_store_n((uint32_t *)&lock, 0, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,92 @@
+/* Writing machine code. No function of libc is called: the text may be libc's own. */
+#ifndef RUNTIME_EMIT_H
+#define RUNTIME_EMIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct emitter {
+    uint8_t *at;
+};
+
+static inline void emit(struct emitter *e, const char *bytes, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        *e->at++ = (uint8_t)bytes[i];
+}
+
+#define EMIT(e, text) emit(e, text, sizeof(text) - 1)
+
+static inline void emit_u8(struct emitter *e, unsigned byte)
+{
+    *e->at++ = (uint8_t)byte;
+}
+
+static inline void emit_u32(struct emitter *e, uint32_t value)
+{
+    for (unsigned i = 0; i < 4; i++)
+        *e->at++ = (uint8_t)(value >> (8 * i));
+}
+
+static inline void emit_relative(struct emitter *e, const uint8_t *target)
+{
+    emit_u32(e, (uint32_t)(target - (e->at + 4)));
+}
+
+static inline void emit_jump(struct emitter *e, const uint8_t *target)
+{
+    EMIT(e, "\xe9");
+    emit_relative(e, target);
+}
+
+/* A forward jump whose distance is filled in later. */
+static inline uint8_t *emit_short(struct emitter *e, uint8_t opcode)
+{
+    emit_u8(e, opcode);
+    emit_u8(e, 0);
+    return e->at;
+}
+
+static inline void land(struct emitter *e, uint8_t *jump)
+{
+    jump[-1] = (uint8_t)(e->at - jump);
+}
+
+/* The same with a distance of 32 bits; `condition` is the second byte of its opcode. */
+static inline uint8_t *emit_near(struct emitter *e, uint8_t condition)
+{
+    emit_u8(e, 0x0f);
+    emit_u8(e, condition);
+    emit_u32(e, 0);
+    return e->at;
+}
+
+static inline void land_near(struct emitter *e, uint8_t *jump)
+{
+    struct emitter distance = {.at = jump - 4};
+    emit_u32(&distance, (uint32_t)(e->at - jump));
+}
+
+/* A distance behind a ModRM byte without it (and, for rsp, the SIB byte), as short as it can be:
+ * `modrm` is the form with no distance. */
+static inline void emit_distance(struct emitter *e, unsigned modrm, int sib, int32_t distance)
+{
+    bool is_short = distance >= INT8_MIN && distance <= INT8_MAX;
+    emit_u8(e, modrm | (is_short ? 0x40u : 0x80u));
+    if (sib >= 0)
+        emit_u8(e, (unsigned)sib);
+    if (is_short)
+        emit_u8(e, (unsigned)distance);
+    else
+        emit_u32(e, (uint32_t)distance);
+}
+
+/* A variable of this thread: the offset from %fs is the same in all of them. */
+static inline void emit_fs(struct emitter *e, const void *variable)
+{
+    uint64_t fs;
+    __asm__("mov %%fs:0, %0" : "=r"(fs));
+    emit_u32(e, (uint32_t)((uint64_t)(uintptr_t)variable - fs));
+}
+
+#endif
