@@ -93,6 +93,7 @@ check-real: setup
 	@scripts/setup real
 	@$(MAKE) --no-print-directory all
 	@CALLTRAIL=$(BUILD)/calltrail scripts/check-real --hz 999 --hz 9999
+	@CALLTRAIL=$(BUILD)/calltrail scripts/check-real --engine exact --seconds 1
 
 check-agreement: setup
 	@scripts/setup real

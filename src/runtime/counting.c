@@ -42,7 +42,7 @@ enum {
     RECORD_CHILD = offsetof(struct arena_record, child_by_site)
 };
 
-enum { MODRM_RAX = 0, MODRM_RCX = 1 << 3, FROM_RSP = 4, FROM_RBP = 5, SIB_RSP = 0x24 };
+enum { FROM_RCX = 1, FROM_RSP = 4, FROM_RBP = 5, SIB_RSP = 0x24 }; /* in a ModRM byte */
 
 bool site_is_indirect(const struct plan_site *s)
 {
@@ -203,15 +203,14 @@ bool counting_leave_common(const struct common_code *c, struct walk_registers *r
 
 /* --- direct sites ------------------------------------------------------------------------------- */
 
-/* lea of the function's own slot, with `pushed` bytes on the stack that were not there before. */
-static void emit_own_slot(struct emitter *e, const struct plan_site *s, unsigned reg,
-                          int32_t pushed)
+/* lea rax, [the function's own slot], with `pushed` bytes on the stack that were not there before. */
+static void emit_own_slot(struct emitter *e, const struct plan_site *s, int32_t pushed)
 {
-    emit_u8(e, 0x8d);
+    EMIT(e, "\x48\x8d");
     if (s->slot_base == SLOT_RSP)
-        emit_distance(e, reg | FROM_RSP, SIB_RSP, pushed + s->slot_bytes);
+        emit_distance(e, FROM_RSP, SIB_RSP, pushed + s->slot_bytes);
     else
-        emit_distance(e, reg | FROM_RBP, -1, s->slot_bytes);
+        emit_distance(e, FROM_RBP, -1, s->slot_bytes);
 }
 
 /* rcx: from the low half of a slot's address to its entry of the mirror. */
@@ -249,23 +248,22 @@ static void emit_fast(struct emitter *e, const struct edited_module *m, const st
 {
     const int32_t pushed = 16 + (is_tail(s) ? 0 : 8);
     const uint8_t *target = (const uint8_t *)m->base + s->target;
-    EMIT(e, "\x50\x51"  /* push rax, rcx */
-            "\x48");    /* lea rax, [own slot] */
-    emit_own_slot(e, s, MODRM_RAX, pushed);
-    emit_own_slot(e, s, MODRM_RCX, pushed); /* lea ecx, [own slot] */
+    EMIT(e, "\x50\x51"); /* push rax, rcx */
+    emit_own_slot(e, s, pushed);
+    EMIT(e, "\x89\xc1"); /* mov ecx, eax */
     emit_entry_in_rcx(e);
     EMIT(e, "\x48\x03\x00"   /* add rax, [rax]: the return address there */
             "\x48\x39\x01"); /* cmp [rcx], rax: is it for this frame? */
-    uint8_t *unknown = emit_near(e, 0x85);
+    uint8_t *unknown = emit_short(e, 0x75);
     EMIT(e, "\x48\x8b\x49\x08" /* mov rcx, [rcx + 8]: record */
             "\x81\x79");       /* cmp dword [rcx + first_site], this function's */
     emit_u8(e, RECORD_FIRST);
     emit_u32(e, m->first_site + s->first_rank);
-    uint8_t *wrong_function = emit_near(e, 0x85);
+    uint8_t *wrong_function = emit_short(e, 0x75);
     EMIT(e, "\x8b"); /* mov eax, [rcx + the site's place] */
-    emit_distance(e, MODRM_RAX | 1, -1, (int32_t)(RECORD_CHILD + 4 * (s->rank - s->first_rank)));
+    emit_distance(e, FROM_RCX, -1, (int32_t)(RECORD_CHILD + 4 * (s->rank - s->first_rank)));
     EMIT(e, "\x85\xc0"); /* test eax, eax */
-    uint8_t *none = emit_near(e, 0x84);
+    uint8_t *none = emit_short(e, 0x74);
     EMIT(e, "\x48\xff\x40"); /* inc qword [rax + count] */
     emit_u8(e, RECORD_COUNT);
     if (!(s->flags & SITE_TO_LEAF))
@@ -274,9 +272,9 @@ static void emit_fast(struct emitter *e, const struct edited_module *m, const st
     EMIT(e, "\x59\x58"); /* pop rcx, rax */
     emit_jump(e, target);
     layout->slow = (uint16_t)(e->at - stub);
-    land_near(e, unknown);
-    land_near(e, wrong_function);
-    land_near(e, none);
+    land(e, unknown);
+    land(e, wrong_function);
+    land(e, none);
     EMIT(e, "\x52\xb9"); /* push rdx; mov ecx, site */
     emit_u32(e, m->first_site + s->rank);
     EMIT(e, "\xe8"); /* call the common code */
@@ -301,10 +299,8 @@ void counting_write(struct emitter *e, const struct edited_module *m, const stru
                               : is_tail(s)                 ? COMMON_TAIL
                                                            : COMMON_CALL;
     EMIT(e, "\x50\x51\x52"); /* push rax, rcx, rdx */
-    if (common != COMMON_SLOW) {
-        EMIT(e, "\x48"); /* lea rax, [own slot] */
-        emit_own_slot(e, s, MODRM_RAX, 24 + 8 + (is_tail(s) ? 0 : 8));
-    }
+    if (common != COMMON_SLOW)
+        emit_own_slot(e, s, 24 + 8 + (is_tail(s) ? 0 : 8));
     EMIT(e, "\xb9"); /* mov ecx, site */
     emit_u32(e, m->first_site + s->rank);
     EMIT(e, "\xe8"); /* call the common code */

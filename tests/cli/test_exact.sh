@@ -61,5 +61,15 @@ usage() { # name, words, options...
 }
 usage "no such engine" "there is no engine 'magic'" --engine magic
 usage "options of another engine" "go with --engine exact" --max-nodes 5
-usage "no duration" "neither --delay nor --duration" --engine exact --duration 1
 usage "no number" "not a number of contexts" --engine exact --max-nodes many
+
+# --delay and --duration: calls of that time alone, and then the program's own code again.
+gcc -O2 -pthread -o detach "$here/exact/detach.c" || exit 1
+check "detach, plain" "the code is the file's, 0 wrong" "$(./detach)"
+for options in "--duration 0.2" "--delay 0.1 --duration 0.1" "-e cpu --duration 0.2"; do
+    # shellcheck disable=SC2086
+    said=$("$calltrail" record --no-lines --engine exact $options -o part.ctp ./detach until 2>/dev/null)
+    check "detach, $options" "the code is the file's, 0 wrong" "$said"
+    [ "$(fact calls part.ctp)" -gt 1000 ] && echo "ok exact calls, $options" ||
+        echo "FAIL exact calls, $options: only $(fact calls part.ctp)"
+done
