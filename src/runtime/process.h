@@ -14,6 +14,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct heap_block;
+struct heap_map;
+
+/* Memory with a point in it; see heap.c. */
+struct heap_state {
+    uint32_t lock;
+    uint8_t *filter;
+    struct heap_block *blocks;
+    uint64_t room, count;
+    struct heap_map *maps; /* see heap_maps.c */
+    uint64_t map_room, map_count;
+};
+
 struct guest {
     struct arena_header *arena; /* NULL: not recording */
     uint64_t arena_mapped;      /* bytes of it */
@@ -23,6 +36,7 @@ struct guest {
     _Atomic(const struct walk_modules *) modules;
     _Atomic uint32_t thread_list_lock;
     struct thread *threads;
+    struct heap_state heap;
 };
 
 /* Writes the process's CPU time into the arena (start.c). */
