@@ -344,6 +344,7 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
         (options->follow ? CHANNEL_FOLLOW : 0u) | (options->verify ? CHANNEL_VERIFY : 0u) |
         (options->trampoline && !options->exact && !options->perf.count ? CHANNEL_TRAMPOLINE : 0u) |
         (options->exact ? CHANNEL_EXACT : 0u) | (options->fold_recursion ? CHANNEL_FOLD : 0u) |
+        (options->height ? CHANNEL_HEIGHT : 0u) |
         (options->exact && options->duration_s > 0 ? CHANNEL_DETACHES : 0u);
     struct arena_events events = options->events;
     if (!events.mask && !options->exact && !options->perf.count)

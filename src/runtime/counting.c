@@ -39,6 +39,8 @@ enum {
     RECORD_FIRST = offsetof(struct arena_record, first_site),
     RECORD_SITES = offsetof(struct arena_record, site_count),
     RECORD_TARGET = offsetof(struct arena_record, target),
+    RECORD_SLOT = offsetof(struct arena_record, slot),
+    RECORD_FLAGS = offsetof(struct arena_record, flags),
     RECORD_CHILD = offsetof(struct arena_record, child_by_site)
 };
 
@@ -77,6 +79,19 @@ static uint8_t *emit_slow(struct emitter *e, const uint8_t *slow_pointer)
     EMIT(e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
             "\xc3");               /* ret */
     return begin;
+}
+
+/* With --height: is the slot, whose low half is in ecx or edx, another than before? */
+static void emit_height(struct emitter *e, bool in_edx)
+{
+    emit_u8(e, 0x39); /* cmp [rax + slot], ecx */
+    emit_u8(e, in_edx ? 0x50 : 0x48);
+    emit_u8(e, RECORD_SLOT);
+    uint8_t *same = emit_short(e, 0x74);
+    EMIT(e, "\x83\x48"); /* or dword [rax + flags], varies */
+    emit_u8(e, RECORD_FLAGS);
+    emit_u8(e, RECORD_VARIES);
+    land(e, same);
 }
 
 /* rdx: from the low half of a slot's address to its entry of the mirror. */
@@ -147,6 +162,11 @@ static uint8_t *emit_common(struct emitter *e, bool tail, const uint8_t *slow_po
     emit_find_callee(e, &none, &not_there);
     EMIT(e, "\x48\xff\x40"); /* inc qword [rax + count] */
     emit_u8(e, RECORD_COUNT);
+    if (guest->flags & CHANNEL_HEIGHT) {
+        EMIT(e, "\x8d\x54\x24"); /* lea edx, [rsp + …] */
+        emit_u8(e, new_slot_at);
+        emit_height(e, true);
+    }
     if (tail || folds()) {
         EMIT(e, "\x8b\x40"); /* mov eax, [rax + enter] */
         emit_u8(e, RECORD_ENTER);
@@ -203,6 +223,8 @@ bool counting_leave_common(const struct common_code *c, struct walk_registers *r
 
 /* --- direct sites ------------------------------------------------------------------------------- */
 
+enum { NEW_SLOT_AT = 16 }; /* from rsp, behind rcx and rax */
+
 /* lea rax, [the function's own slot], with `pushed` bytes on the stack that were not there before. */
 static void emit_own_slot(struct emitter *e, const struct plan_site *s, int32_t pushed)
 {
@@ -225,21 +247,20 @@ static void emit_entry_in_rcx(struct emitter *e)
 /* The record in rax becomes that of the callee's frame, or of this one, after a tail jump. */
 static void emit_enter(struct emitter *e, const struct plan_site *s)
 {
-    const unsigned new_slot_at = 16;
     if (is_tail(s) || folds()) {
         EMIT(e, "\x8b\x40"); /* mov eax, [rax + enter] */
         emit_u8(e, RECORD_ENTER);
     }
     EMIT(e, "\x8d\x4c\x24"); /* lea ecx, [rsp + …] */
-    emit_u8(e, new_slot_at);
+    emit_u8(e, NEW_SLOT_AT);
     emit_entry_in_rcx(e);
     EMIT(e, "\x48\x89\x41\x08"); /* mov [rcx + 8], rax */
     if (is_tail(s))
         return;
     EMIT(e, "\x48\x8d\x44\x24"); /* lea rax, [rsp + …]: the slot */
-    emit_u8(e, new_slot_at);
+    emit_u8(e, NEW_SLOT_AT);
     EMIT(e, "\x48\x03\x44\x24"); /* add rax, [rsp + …]: the return address */
-    emit_u8(e, new_slot_at);
+    emit_u8(e, NEW_SLOT_AT);
     EMIT(e, "\x48\x89\x01"); /* mov [rcx], rax */
 }
 
@@ -266,6 +287,11 @@ static void emit_fast(struct emitter *e, const struct edited_module *m, const st
     uint8_t *none = emit_short(e, 0x74);
     EMIT(e, "\x48\xff\x40"); /* inc qword [rax + count] */
     emit_u8(e, RECORD_COUNT);
+    if (guest->flags & CHANNEL_HEIGHT) {
+        EMIT(e, "\x8d\x4c\x24"); /* lea ecx, [rsp + …] */
+        emit_u8(e, NEW_SLOT_AT);
+        emit_height(e, false);
+    }
     if (!(s->flags & SITE_TO_LEAF))
         emit_enter(e, s);
     layout->restoring = (uint16_t)(e->at - stub);

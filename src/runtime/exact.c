@@ -316,6 +316,12 @@ static struct arena_record *entered_record(const struct arena_record *counter)
     return (struct arena_record *)(uintptr_t)counter->enter;
 }
 
+static void note_height(struct arena_record *record, uint32_t slot)
+{
+    if (record->slot != slot)
+        record->flags |= RECORD_VARIES;
+}
+
 static uint64_t function_of(const struct walk_modules *modules, const struct walk_frame *f)
 {
     return modules_function(modules, f->pc - !(f->flags & FRAME_IS_PC));
@@ -368,7 +374,10 @@ static struct arena_record *walk_anew(struct exact_thread *t, const struct walk_
             struct entered how = entered_by(t, call, call_flags, function_of(modules, f));
             if (i + 1 < walked.count && t->frames[i + 1].pc != call) /* one of ours is between */
                 how.ret = 0;
-            record = entered_record(records_child(&t->records, record, &how));
+            how.slot = (uint32_t)f->slot;
+            struct arena_record *counter = records_child(&t->records, record, &how);
+            note_height(counter, how.slot);
+            record = entered_record(counter);
             mirror_put(f->slot, record, how.ret);
         }
         call = f->pc;
@@ -435,6 +444,7 @@ ALWAYS_INLINE void call_at(const struct slow_frame *f,
     c->how.is_indirect = is_indirect;
     c->how.ret = m->base + offset;
     c->how.flags = c->is_tail ? RECORD_TAIL : 0;
+    c->how.slot = (uint32_t)c->new_slot;
     c->how.site_key = KEY_MAKE(m->module_id, c->is_tail ? KEY_IS_PC : 0, offset);
 }
 
@@ -475,6 +485,7 @@ static enum slow_reason count_call(struct exact_thread *t, const struct slow_fra
                 (struct unbound){counter, (const uint64_t *)(c.module->base + c.site->got)};
     }
     counter->count++;
+    note_height(counter, c.how.slot);
     if (!c.is_tail)
         mirror_put(c.new_slot, entered_record(counter), c.site->flags & SITE_TO_LEAF ? 0 : c.how.ret);
     else if (mirror_find(c.new_slot)) /* the frame stays */
