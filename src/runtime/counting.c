@@ -150,11 +150,11 @@ static uint8_t *emit_common(struct emitter *e, bool tail, const uint8_t *slow_po
     uint8_t *wrong_function, *none, *not_there;
     EMIT(e, "\x89\xc2"); /* mov edx, eax */
     emit_entry_in_rdx(e);
-    EMIT(e, "\x48\x03\x00"                /* add rax, [rax]: the return address there */
-            "\x48\x39\x02");              /* cmp [rdx], rax: is it for this frame? */
+    EMIT(e, "\x48\x03\x00"                 /* add rax, [rax]: the return address there */
+            "\x48\x39\x02");               /* cmp [rdx], rax: is it for this frame? */
     uint8_t *unknown = emit_near(e, 0x85); /* jne slow */
-    EMIT(e, "\x48\x8b\x52\x08"            /* mov rdx, [rdx + 8]: record */
-            "\x2b\x4a");                  /* sub ecx, [rdx + first_site] */
+    EMIT(e, "\x48\x8b\x52\x08"             /* mov rdx, [rdx + 8]: record */
+            "\x2b\x4a");                   /* sub ecx, [rdx + first_site] */
     emit_u8(e, RECORD_FIRST);
     EMIT(e, "\x3b\x4a"); /* cmp ecx, [rdx + site_count] */
     emit_u8(e, RECORD_SITES);
@@ -174,8 +174,8 @@ static uint8_t *emit_common(struct emitter *e, bool tail, const uint8_t *slow_po
     EMIT(e, "\x8d\x54\x24"); /* lea edx, [rsp + …]: the callee's slot */
     emit_u8(e, new_slot_at);
     emit_entry_in_rdx(e);
-    EMIT(e, "\x48\x89\x42\x08"); /* mov [rdx + 8], rax */
-    if (!tail) {                 /* a tail jump stays in its frame */
+    EMIT(e, "\x48\x89\x42\x08");     /* mov [rdx + 8], rax */
+    if (!tail) {                     /* a tail jump stays in its frame */
         EMIT(e, "\x48\x8d\x44\x24"); /* lea rax, [rsp + …] */
         emit_u8(e, new_slot_at);
         EMIT(e, "\x48\x03\x00"   /* add rax, [rax] */
@@ -186,7 +186,7 @@ static uint8_t *emit_common(struct emitter *e, bool tail, const uint8_t *slow_po
     land_near(e, none);
     land_near(e, not_there);
     EMIT(e, "\x48\x8b\x0c\x24" /* mov rcx, [rsp]: where the stub goes on */
-            "\x8b\x49");       /* mov ecx, [rcx - …]: the site, of `mov ecx, …` before the call */
+            "\x8b\x49"); /* mov ecx, [rcx - …]: the site, of `mov ecx, …` before the call */
     emit_u8(e, (unsigned)-SITE_BEFORE_RETURN);
     land_near(e, unknown);
     return emit_slow(e, slow_pointer);
@@ -221,11 +221,13 @@ bool counting_leave_common(const struct common_code *c, struct walk_registers *r
     return true;
 }
 
-/* --- direct sites ------------------------------------------------------------------------------- */
+/* --- direct sites -------------------------------------------------------------------------------
+ */
 
 enum { NEW_SLOT_AT = 16 }; /* from rsp, behind rcx and rax */
 
-/* lea rax, [the function's own slot], with `pushed` bytes on the stack that were not there before. */
+/* lea rax, [the function's own slot], with `pushed` bytes on the stack that were not there before.
+ */
 static void emit_own_slot(struct emitter *e, const struct plan_site *s, int32_t pushed)
 {
     EMIT(e, "\x48\x8d");
@@ -309,7 +311,8 @@ static void emit_fast(struct emitter *e, const struct edited_module *m, const st
     emit_jump(e, target);
 }
 
-/* --- all sites ---------------------------------------------------------------------------------- */
+/* --- all sites ----------------------------------------------------------------------------------
+ */
 
 void counting_write(struct emitter *e, const struct edited_module *m, const struct plan_site *s,
                     struct stub_layout *layout, const uint8_t *stub)
@@ -332,8 +335,8 @@ void counting_write(struct emitter *e, const struct edited_module *m, const stru
     EMIT(e, "\xe8"); /* call the common code */
     emit_relative(e, m->common.start[common]);
     layout->restoring = (uint16_t)(e->at - stub);
-    EMIT(e, "\x5a\x59\x58"); /* pop rdx, rcx, rax */
-    if (indirect)              /* no signal writes to the 128 bytes below rsp */
+    EMIT(e, "\x5a\x59\x58");           /* pop rdx, rcx, rax */
+    if (indirect)                      /* no signal writes to the 128 bytes below rsp */
         EMIT(e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
                 "\xff\x64\x24\xf8");   /* jmp [rsp - 8] */
     else
