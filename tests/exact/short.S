@@ -262,6 +262,27 @@ begin stays_or_leaves_short
 	ret
 end stays_or_leaves_short
 
+/* (function, times): what could move out of the way is jumped into */
+begin crowded_call
+	save rbx
+	save rbp
+	mov %rdi, %rbx
+	mov %esi, %ebp
+1:	call *%rbx
+	lea 0x60(%rax), %eax
+	test $1, %bpl
+	jz 2f
+	lea 0x11(%rax), %eax
+	lea 0x12(%rax), %eax
+2:	lea 0x13(%rax), %eax
+	lea 0x14(%rax), %eax
+	dec %ebp
+	jnz 1b
+	restore rbp
+	restore rbx
+	ret
+end crowded_call
+
 begin after_all
 	fence
 	ret
