@@ -246,11 +246,18 @@ begin stays_or_leaves
 	ret
 end stays_or_leaves
 
+begin middle4
+	fence
+	ret
+end middle4
+
 /* (which, value): the same where the jump is the target of another, and two bytes long */
 begin stays_or_leaves_short
 	mov %rsi, -16(%rsp)
-	lea short_ways(%rip), %rdx
-	mov (%rdx, %rdi, 8), %rdx
+	jz 2f
+2:	lea short_ways(%rip), %rdx
+	jz 3f
+3:	mov (%rdx, %rdi, 8), %rdx
 	test %esi, %esi
 	jz 1f
 	clc
