@@ -67,8 +67,8 @@ static bool new_chunk(struct records *r, uint64_t least)
 }
 
 /*
- * Takes the bytes of a record from the chunk, in one instruction: no handler comes in between. Where
- * one came just before it and left too little, the bytes stay unused.
+ * Takes the bytes of a record from the chunk, in one instruction: no handler comes in between.
+ * Where one came just before it and left too little, the bytes stay unused.
  */
 ALWAYS_INLINE struct arena_record *take(const struct records *r, uint64_t bytes)
 {
@@ -137,6 +137,7 @@ ALWAYS_INLINE void fill(const struct records *r, struct arena_record *new,
     new->parent = parent ? place_of(parent) : 0;
     new->flags = how->flags | depth_below(r, parent, how) << RECORD_DEPTH_SHIFT;
     new->target = how->target;
+    new->slot = how->slot;
     new->site = how->site_key;
     new->callee = how->callee.key;
     __atomic_fetch_add((uint64_t *)&exact_state.arena->records, 1, __ATOMIC_RELAXED);
@@ -231,7 +232,8 @@ struct arena_record *records_bound(struct records *r, struct arena_record *unbou
 {
     struct arena_record *parent = arena_at(unbound->parent);
     struct entered how = {.target = callee->function,
-                          .flags = unbound->flags & RECORD_TAIL,
+                          .flags = unbound->flags & (RECORD_TAIL | RECORD_VARIES),
+                          .slot = unbound->slot,
                           .site_key = unbound->site,
                           .callee = *callee};
     for (uint32_t i = 0; i < parent->site_count; i++) {
@@ -247,7 +249,8 @@ struct arena_record *records_bound(struct records *r, struct arena_record *unbou
     return NULL;
 }
 
-/* --- all but the first callee of a site, and contexts without a place --------------------------- */
+/* --- all but the first callee of a site, and contexts without a place ---------------------------
+ */
 
 static bool is_key(const struct other_entry *e, const struct other_entry *key)
 {
@@ -405,6 +408,7 @@ static struct entered entered_as(const struct arena_record *record)
                             .target = record->target,
                             .is_indirect = is_indirect,
                             .flags = record->flags & RECORD_TAIL,
+                            .slot = record->slot,
                             .site_key = record->site,
                             .callee = {.target = record->target,
                                        .key = record->callee,

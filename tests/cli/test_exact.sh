@@ -32,7 +32,7 @@ check "default engine" "cpu returns" "$(metrics plain.ctp)"
 check "default says nothing" "" "$(cat said)"
 record all.ctp --engine exact
 check "output" "$(cat expected)" "$(cat printed)"
-check "one line" "1" "$(wc -l <said)"
+check "says nothing" "" "$(cat said)"
 check "metric" "calls" "$(metrics all.ctp)"
 record both.ctp --engine exact -e cpu --verify
 check "metrics with samples" "cpu calls" "$(metrics both.ctp)"
@@ -54,6 +54,16 @@ record own.ctp --engine exact --modules calls
 check "modules" 1 "$(($(fact sites own.ctp) > 10 && $(fact sites own.ctp) * 10 < $(fact sites all.ctp)))"
 check "modules output" "$(cat expected)" "$(cat printed)"
 
+# What was mapped for a library goes with it.
+gcc -g -O1 -rdynamic -o reload "$here/exact/reload.c" &&
+    gcc -shared -fPIC -o libshort.so "$here/exact/short.S" || exit 1
+puns=$("$calltrail" doctor --edit --list libshort.so | grep -c ' pun ')
+check "puns in a library" 1 "$((puns > 5))"
+"$calltrail" record --no-lines --engine exact -o reload.ctp ./reload ./libshort.so 20 2>said >printed
+check "puns go with their library" "0 more, 60 calls" "$(cat printed)"
+check "puns of each load" "0 60" "$(fact sites_not_edited reload.ctp) $("$calltrail" export \
+    --to folded reload.ctp | sed -n 's/.*;loop_call;tick //p')"
+
 usage() { # name, words, options...
     local name=$1 words=$2
     shift 2
@@ -70,7 +80,7 @@ usage "k of none" "'0' is not from 1 to 100 callers" --engine exact --k 0
 usage "k of many" "'101' is not from 1 to 100 callers" --engine exact --k 101
 usage "k of words" "'two' is not from 1 to 100 callers" --engine exact --k two
 usage "k of another engine" "go with --engine exact" --k 2
-usage "k and folded" "not both" --engine exact --k 2 --fold-recursion
+usage "k and folded" "does not go with --fold-recursion" --engine exact --k 2 --fold-recursion
 gcc -O1 -o short "$here/exact/short.c" "$here/exact/short.S" || exit 1
 gcc -O1 -pthread -o threads "$here/exact/threads.c" || exit 1
 cat >hash.pl <<'E'
@@ -118,3 +128,21 @@ for options in "--duration 0.2" "--delay 0.1 --duration 0.1" "-e cpu --duration 
     [ "$(fact calls part.ctp)" -gt 1000 ] && echo "ok exact calls, $options" ||
         echo "FAIL exact calls, $options: only $(fact calls part.ctp)"
 done
+
+# --height, against what the program measures itself.
+gcc -g -O1 -fno-omit-frame-pointer -o heights "$here/exact/heights.c" || exit 1
+"$calltrail" record --no-lines --engine exact --height -o heights.ctp ./heights >expected 2>/dev/null
+for metric in height height_varies; do
+    "$calltrail" export --to folded --metric $metric heights.ctp >$metric.folded
+done
+python3 - >heights.txt <<'P'
+def read(name):
+    lines = (line.rsplit(" ", 1) for line in open(name))
+    return {path: int(value) for path, value in lines}
+heights, varies = read("height.folded"), read("height_varies.folded")
+start = next(path for path in heights if path.endswith(";main"))
+for path in sorted(heights):
+    if path.startswith(start + ";") and path.split(";")[-1] in ("big", "small", "leaf"):
+        print("main" + path[len(start):], heights[path] - heights[start], *["varies"] * (path in varies))
+P
+check "heights" "$(cat expected)" "$(cat heights.txt)"
