@@ -159,12 +159,13 @@ static void judge_caller(struct exact_truth *t, const struct arrival *a)
         show(t, "of the caller", a, top(t)->context, a->own);
 }
 
+/* Of a function without sites the mirror need not know: whether it has some is seen at the first. */
 static void judge_callee(struct exact_truth *t, const struct arrival *a)
 {
     struct frame f = *top(t);
     uint64_t record = engine_record(t->engine, f.slot, f.ret);
-    f.was_edited = false; /* whether it has to be known is seen at its first site */
-    enum verdict v = judge(t, &f, record);
+    f.was_edited = false;
+    enum verdict v = a->is_tail && record == a->own ? SAYS_NOTHING : judge(t, &f, record);
     t->at_arrival[v]++;
     if (v >= SAYS_TOO_LITTLE)
         show(t, "of the callee", a, f.context, record);
@@ -334,7 +335,7 @@ static void step_outside(struct exact_truth *t, const struct code *was, const st
         if (is->in_plt)
             return;
         t->pending.is_on = false;
-        if (is->kind == CODE_LINKER)
+        if (is->kind == CODE_LINKER && after->rsp != t->pending.slot) /* with two words for it */
             enter_binder(t, &t->pending, after->rip);
         else
             enter(t, &t->pending, after->rip);
