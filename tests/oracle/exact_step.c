@@ -283,18 +283,12 @@ static int advance(struct run *run, enum stop_kind *stop, struct user_regs_struc
     return CT_OK;
 }
 
-/* A place outside of stubs, where libdwfl knows the way. */
-static int begin_window(struct run *run, struct ct_error *err)
+/* Steps to the program's own code, outside of stubs, within some instructions. */
+static int step_to_program(struct run *run, bool *is_there, struct ct_error *err)
 {
-    enum { MOST_TRIES = 200, MOST_STEPS = 200000 };
-    struct exact_truth *t = &run->truth;
-    *t = (struct exact_truth){.pid = run->tracee.pid,
-                              .code = &run->code,
-                              .engine = &run->engine,
-                              .most_shown = (unsigned)run->settings.show};
-    struct ct_error why = {{0}};
-    unsigned tries = 0;
-    for (unsigned i = 0; i < MOST_STEPS && tries < MOST_TRIES; i++) {
+    enum { MOST_STEPS = 3000 };
+    *is_there = false;
+    for (unsigned i = 0; i < MOST_STEPS && !*is_there; i++) {
         struct user_regs_struct before;
         enum stop_kind stop;
         bool in_handler;
@@ -303,16 +297,36 @@ static int begin_window(struct run *run, struct ct_error *err)
             return ct_fail(err, "the program ended before the window began");
         struct code was = code_at(&run->code, before.rip);
         struct code is = code_at(&run->code, run->tracee.regs.rip);
-        bool inside = was.kind == CODE_PROGRAM && !was.is_changed && !was.in_plt &&
-                      was.transfer == GOES_ON && is.kind == CODE_PROGRAM && !is.in_plt;
-        if (stop != STOP_STEP || !inside)
-            continue;
-        tries++;
-        if (exact_truth_begin(t, &run->tracee.regs, &why) == CT_OK) {
+        *is_there = stop == STOP_STEP && was.kind == CODE_PROGRAM && !was.is_changed &&
+                    !was.in_plt && was.transfer == GOES_ON && is.kind == CODE_PROGRAM &&
+                    !is.in_plt;
+    }
+    return CT_OK;
+}
+
+/* Where libdwfl knows the way; elsewhere the program runs on for a moment. */
+static int begin_window(struct run *run, struct ct_error *err)
+{
+    enum { MOST_TRIES = 200, MOMENT_NS = 2000000 };
+    struct exact_truth *t = &run->truth;
+    *t = (struct exact_truth){.pid = run->tracee.pid,
+                              .code = &run->code,
+                              .engine = &run->engine,
+                              .most_shown = (unsigned)run->settings.show};
+    struct ct_error why = {"the program's own code does not run"};
+    for (unsigned tries = 0; tries < MOST_TRIES; tries++) {
+        bool is_there;
+        CT_TRY(step_to_program(run, &is_there, err));
+        if (is_there && exact_truth_begin(t, &run->tracee.regs, &why) == CT_OK) {
             engine_begin(&run->engine);
             run->initial_depth = (uint32_t)t->frames.count;
+            run->slow_calls = 0;
             return CT_OK;
         }
+        if (!is_there && tracee_run(&run->tracee, MOMENT_NS) == STOP_GONE)
+            return ct_fail(err, "the program ended before the window began");
+        if (!is_there)
+            CT_TRY(code_refresh(&run->code, err));
     }
     return ct_fail(err, "no window can begin: %s", why.text);
 }

@@ -412,7 +412,9 @@ static bool tails_of(struct exact_truth *t, uint32_t plain, uint64_t record, uin
 static void push_initial(struct exact_truth *t, uint64_t slot, uint64_t ret, uint64_t pc)
 {
     struct frame f = {.slot = slot, .ret = ret};
-    uint32_t plain = context_of(&t->contexts, top(t)->context, ret, function_at(t, pc), false);
+    uint64_t site = ret;
+    const struct frame *caller = shown_caller(t, t->frames.count, &site);
+    uint32_t plain = context_of(&t->contexts, caller->context, site, function_at(t, pc), false);
     uint64_t record = engine_record(t->engine, slot, ret);
     f.context = plain;
     if (record && !tails_of(t, plain, record, &f.context)) {
