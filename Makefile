@@ -29,7 +29,7 @@ MESON_FLAGS := --prefix=$(PREFIX) $(if $(SANITIZE),-Db_sanitize=$(SANITIZE) -Db_
 .PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-exact check-loss check-stops check-full fuzz bench install clean check-exports check-diff check-real check-agreement
 
 all: $(BUILD)/build.ninja
-	@ninja -C $(BUILD) calltrail libcalltrail-rt.so
+	@ninja -C $(BUILD) calltrail libcalltrail-rt.so libcalltrail-events.so libcalltrail-events-new.so
 
 $(BUILD)/build.ninja: meson.build meson_options.txt
 	@test -f $@ || meson setup $(BUILD) $(MESON_FLAGS)
@@ -93,6 +93,7 @@ check-real: setup
 	@scripts/setup real
 	@$(MAKE) --no-print-directory all
 	@CALLTRAIL=$(BUILD)/calltrail scripts/check-real --hz 999 --hz 9999
+	@CALLTRAIL=$(BUILD)/calltrail scripts/check-real --engine exact --seconds 1
 
 check-agreement: setup
 	@scripts/setup real

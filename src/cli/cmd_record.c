@@ -1,5 +1,6 @@
 /* calltrail record: runs a program and writes its profile. */
 #include "cli/commands.h"
+#include "record/events.h"
 #include "record/record.h"
 
 #include <getopt.h>
@@ -14,13 +15,24 @@ static const char usage[] =
     "\n"
     "  -F, --frequency HZ  samples for each second of user CPU time (999)\n"
     "  -o, --output FILE   the profile (calltrail.ctp)\n"
-    "  -e, --event EVENT   what to sample: cpu, the user CPU time (the only one so far)\n"
+    "  -e, --event EVENT   what to measure; several with commas, or one after the other:\n"
+    "                        cpu             user CPU time (the default)\n"
+    "                        wall            all time: running, and waiting in calls\n"
+    "                        malloc[/BYTES]  memory that is asked for\n"
+    "                        heap[/BYTES]    memory in use at the peak, and never freed\n"
+    "                        lock            waiting for locks, conditions and threads\n"
+    "                        io              bytes read and written\n"
+    "                        perf:NAME[/N]   an event of the kernel, by perf's name: page-faults,\n"
+    "                                        context-switches, cycles, …; one sample for N of "
+    "them\n"
+    "                      one sample of memory for BYTES on average (512K; 1: all is exact)\n"
     "      --delay S       begin to sample after so many seconds\n"
     "      --duration S    sample for so many seconds\n"
     "      --engine exact  count every call in its context, in unchanged programs; add -e cpu for\n"
     "                      samples on the same tree. The others: sample (the default)\n"
     "      --modules GLOB  with exact: only calls from modules whose path or name matches\n"
     "      --fold-recursion  with exact: a recursive call goes back to the context of the first\n"
+    "      --height        with exact: the stack's height in each context, and whether it varies\n"
     "      --max-nodes N   with exact: at most so many contexts; what is beyond is one context\n"
     "      --no-follow     leave out the processes that it starts\n"
     "      --no-lines      do not read debug information; calltrail symbolize can do so later\n"
@@ -52,12 +64,14 @@ int cmd_record(int argc, char **argv)
                                             {"engine", required_argument, NULL, 'E'},
                                             {"modules", required_argument, NULL, 'm'},
                                             {"fold-recursion", no_argument, NULL, 'f'},
+                                            {"height", no_argument, NULL, 'H'},
                                             {"max-nodes", required_argument, NULL, 'N'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     struct record_options record = {
         .output = "calltrail.ctp", .rate_hz = 999, .follow = true, .trampoline = true};
     char *end;
+    struct ct_error err;
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, "+:F:o:e:h", options, NULL)) != -1;) {
         switch (option) {
@@ -71,9 +85,8 @@ int cmd_record(int argc, char **argv)
             record.output = optarg;
             break;
         case 'e':
-            if (strcmp(optarg, "cpu") != 0)
-                return usage_error("record", "there is no event '%s'; there is: cpu", optarg);
-            record.samples = true;
+            if (events_parse(optarg, &record.events, &record.perf, &err) != CT_OK)
+                return usage_error("record", "%s", err.text);
             break;
         case 'd':
         case 'D':
@@ -106,6 +119,9 @@ int cmd_record(int argc, char **argv)
         case 'f':
             record.fold_recursion = true;
             break;
+        case 'H':
+            record.height = true;
+            break;
         case 'N':
             record.max_nodes = strtoul(optarg, &end, 10);
             if (*end || !*optarg || record.max_nodes < 1)
@@ -120,12 +136,12 @@ int cmd_record(int argc, char **argv)
     }
     if (optind == argc)
         return usage_error("record", "a PROGRAM is needed");
-    if (!record.exact && (record.modules || record.fold_recursion || record.max_nodes))
-        return usage_error("record", "--modules, --fold-recursion and --max-nodes go with "
+    if (!record.exact && (record.modules || record.fold_recursion || record.height || record.max_nodes))
+        return usage_error("record", "--modules, --fold-recursion, --height and --max-nodes go with "
                                      "--engine exact");
+    if (record.exact && record.perf.count)
+        return usage_error("record", "perf events do not go with --engine exact");
     record.command = argv + optind;
-    record.samples |= !record.exact;
-    struct ct_error err;
     int exit_status = 0;
     if (record_run(&record, &exit_status, &err) != CT_OK)
         return report_error(&err);

@@ -242,7 +242,8 @@ static size_t count_in_the_way(struct finder *f, const struct instruction *all, 
     unsigned bytes = 0, fixups = 0;
     for (size_t k = first; k < count; k++) {
         bool needs_fixup = false;
-        if (!is_movable(f, &all[k], true, &needs_fixup) || (fixups += needs_fixup) > 1)
+        if (!is_movable(f, &all[k], true, &needs_fixup) || (fixups += needs_fixup) > 1 ||
+            !reach_has(&f->reach, all[k].offset)) /* it may be data */
             return 0;
         bytes += all[k].decoded.length;
         if (!targets_are_free(&f->targets, all[first].offset, all[first].offset + bytes))

@@ -2,6 +2,7 @@
 #ifndef EDIT_FINDER_H
 #define EDIT_FINDER_H
 
+#include "edit/reach.h"
 #include "edit/sites.h"
 #include "edit/targets.h"
 
@@ -32,6 +33,7 @@ struct finder {
     const struct map *map;
     struct sites *out;
     struct targets targets;
+    struct reach reach;
     ZydisDecoder decoder;
     const struct map_function *function; /* the one at hand */
     uint32_t whole;                      /* start of what it is a part of, or its own */

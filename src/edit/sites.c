@@ -1,6 +1,7 @@
 /*
  * Functions are decoded in a straight line, twice: first for what branches lead to, then for the
- * sites. Code with data in it stops the decoder, and such a function is left alone as a whole.
+ * sites. Code with data in it stops the decoder, and such a function is left alone as a whole;
+ * where the data looks like instructions, nothing leads to them.
  */
 #include "edit/sites.h"
 
@@ -93,6 +94,22 @@ static void find_pad_behind(struct finder *f, const struct map_function *next)
         add_pad(f, end, next->start);
 }
 
+static void add_to_reach(struct finder *f, const struct instruction *i)
+{
+    uint64_t target;
+    bool is_part = f->function->flags & FUNCTION_FRAGMENT; /* jumps from elsewhere lead into it */
+    if (!f->before_count || is_last(&f->before[f->before_count - 1])) {
+        reach_begin(&f->reach, f->function->start, i->offset);
+        if (is_part)
+            reach_add_branch(&f->reach, f->function->start, i->offset);
+    }
+    reach_add(&f->reach, i->offset + i->decoded.length, is_last(i));
+    if (is_direct(i, &target))
+        reach_add_branch(&f->reach, i->offset, target);
+    else if (is_jump(i) || i->decoded.meta.category == ZYDIS_CATEGORY_CALL)
+        reach_add_branch(&f->reach, i->offset, REACH_ANYWHERE);
+}
+
 static int compare_parts(const void *a, const void *b)
 {
     const struct part *x = a, *y = b;
@@ -134,9 +151,13 @@ static void find_targets(struct finder *f, const struct instruction *i)
 {
     uint64_t target;
     find_pad(f, i);
-    if (is_direct(i, &target))
+    add_to_reach(f, i);
+    if (is_direct(i, &target)) {
         targets_add(&f->targets, target);
-    else if (i->decoded.mnemonic == ZYDIS_MNEMONIC_LEA && is_rip_relative(i, &target)) {
+    } else if (i->decoded.mnemonic == ZYDIS_MNEMONIC_LEA && is_rip_relative(i, &target)) {
+        const struct map_function *there = map_find_function(f->map, target);
+        if (there && !(there->flags & FUNCTION_HAS_CFI))
+            reach_add_taken(&f->reach, (uint32_t)target);
         targets_add(&f->targets, target); /* code whose address is taken, or a table */
         vec_push(&f->places, (struct known_place){(uint32_t)target, f->whole});
     }
@@ -167,6 +188,17 @@ static void find_tables(struct finder *f)
         const struct part *parts = parts_of(f, &part_count);
         uint64_t end = behind < count ? p[behind].offset : UINT32_MAX;
         targets_add_table(&f->targets, f->file, p[k].offset, end, parts, part_count);
+    }
+}
+
+/* What something leads to is no padding: it is run, or it is data. */
+static void cut_pads(struct finder *f)
+{
+    for (size_t i = 0; i < f->pads.count; i++) {
+        struct pad *p = &f->pads.items[i];
+        for (uint32_t at = p->start; at < p->end; at++)
+            if (targets_has(&f->targets, at))
+                p->end = at;
     }
 }
 
@@ -337,6 +369,10 @@ static void find_sites(struct finder *f, const struct instruction *i)
     const ZydisDecodedInstruction *d = &i->decoded;
     uint64_t target = 0;
     bool direct = is_direct(i, &target);
+    if (!is_jump(i) && d->meta.category != ZYDIS_CATEGORY_CALL)
+        return;
+    if (!reach_has(&f->reach, i->offset))
+        return;
     if (d->meta.category == ZYDIS_CATEGORY_CALL) {
         if (direct && target != i->offset + d->length) /* call to the next: it reads its own pc */
             add_site(f, i, SITE_CALL, target);
@@ -456,6 +492,8 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
             find_pad_behind(&f, &map->functions[k + 1]);
     }
     find_tables(&f);
+    cut_pads(&f);
+    reach_follow(&f.reach, &f.targets);
     uint32_t done = 0; /* functions may overlap: each byte is looked at once */
     for (uint32_t k = 0; k < map->function_count; k++) {
         f.function = &map->functions[k];
@@ -477,6 +515,7 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
     rank_sites(out);
     mark_leaves(&f);
     targets_free(&f.targets);
+    reach_free(&f.reach);
     vec_free(&f.pads);
     vec_free(&f.parts);
     vec_free(&f.places);

@@ -7,9 +7,16 @@
 #include <dwarf.h>
 #include <string.h>
 
-static void add_label(struct targets *t, uint64_t offset)
+static void add_entry(struct targets *t, uint64_t offset)
 {
     targets_add(t, offset);
+    if (offset >= t->start && offset < t->end)
+        t->entries[(offset - t->start) / 64] |= UINT64_C(1) << (offset - t->start) % 64;
+}
+
+static void add_label(struct targets *t, uint64_t offset)
+{
+    add_entry(t, offset);
     if (offset >= t->start && offset < t->end)
         t->labels[(offset - t->start) / 64] |= UINT64_C(1) << (offset - t->start) % 64;
 }
@@ -92,9 +99,12 @@ static void add_landing_pads(struct targets *t, const struct elf_file *file, uin
     enum { MOST_BYTES = 1 << 20 };
     uint64_t room = MOST_BYTES;
     const uint8_t *bytes = NULL;
-    while (room >= 4 && !(bytes = elf_bytes_at(file, lsda, room)))
+    while (room >= 4 && !elf_bytes_at(file, lsda, room))
         room /= 2;
-    if (!bytes)
+    for (uint64_t step = room / 2; step; step /= 2) /* up to the end of what there is */
+        if (elf_bytes_at(file, lsda, room + step))
+            room += step;
+    if (!(bytes = elf_bytes_at(file, lsda, room)))
         return;
     struct reader r = reader_over(bytes, room);
     if (read_u8(&r) != DW_EH_PE_omit) /* pads that are counted from elsewhere: nobody does that */
@@ -103,14 +113,14 @@ static void add_landing_pads(struct targets *t, const struct elf_file *file, uin
         read_uleb(&r); /* where the types are */
     uint8_t encoding = read_u8(&r);
     uint64_t table_bytes = read_uleb(&r);
-    const uint8_t *end = r.at + (table_bytes < reader_left(&r) ? table_bytes : 0);
+    const uint8_t *end = r.at + (table_bytes <= reader_left(&r) ? table_bytes : 0);
     while (!r.failed && r.at < end) {
         read_number(&r, encoding);
         read_number(&r, encoding);
         uint64_t pad = read_number(&r, encoding);
         read_uleb(&r); /* the action */
         if (pad && !r.failed)
-            targets_add(t, function + pad);
+            add_entry(t, function + pad);
     }
 }
 
@@ -133,8 +143,13 @@ void targets_begin(struct targets *t, const struct elf_file *file, const struct 
     t->bits = must_calloc((t->end - t->start) / 64 + 1, sizeof *t->bits);
     t->labels = must_calloc((t->end - t->start) / 64 + 1, sizeof *t->labels);
     t->taken = must_calloc((t->end - t->start) / 64 + 1, sizeof *t->taken);
-    for (uint32_t i = 0; i < map->function_count; i++)
-        targets_add(t, map->functions[i].start);
+    t->entries = must_calloc((t->end - t->start) / 64 + 1, sizeof *t->entries);
+    for (uint32_t i = 0; i < map->function_count; i++) {
+        const struct map_function *f = &map->functions[i];
+        targets_add(t, f->start);
+        if (f->flags & FUNCTION_HAS_CFI || !(f->flags & FUNCTION_LABEL)) /* else it may be data */
+            add_entry(t, f->start);
+    }
     add_sections(t, file);
     add_exceptions(t, file);
 }
@@ -144,6 +159,7 @@ void targets_free(struct targets *t)
     free(t->bits);
     free(t->labels);
     free(t->taken);
+    free(t->entries);
 }
 
 /* Reads an entry of such a table; false: it leads to no code. */

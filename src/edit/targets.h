@@ -9,9 +9,10 @@
 #include "map/map.h"
 
 struct targets {
-    uint64_t *bits;   /* one for each byte of code */
-    uint64_t *labels; /* of those, those that the data leads to */
-    uint64_t *taken;  /* bytes that are written over: they cannot be used for anything else */
+    uint64_t *bits;    /* one for each byte of code */
+    uint64_t *labels;  /* of those, those that the data leads to */
+    uint64_t *entries; /* and those at which it may arrive from outside of their function */
+    uint64_t *taken;   /* bytes that are written over: they cannot be used for anything else */
     uint32_t start, end;
 };
 
@@ -35,6 +36,12 @@ static inline bool targets_has(const struct targets *t, uint64_t offset)
 {
     return offset >= t->start && offset < t->end &&
            (t->bits[(offset - t->start) / 64] >> (offset - t->start) % 64 & 1);
+}
+
+static inline bool targets_is_entry(const struct targets *t, uint64_t offset)
+{
+    return offset >= t->start && offset < t->end &&
+           (t->entries[(offset - t->start) / 64] >> (offset - t->start) % 64 & 1);
 }
 
 void targets_take(struct targets *t, uint64_t start, uint64_t end);

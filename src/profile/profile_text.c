@@ -219,7 +219,9 @@ static void print_metrics(FILE *out, const struct profile *p, const struct profi
         fprintf(out, " in %" PRIu32 " contexts", stats->metrics[i].contexts);
         if (metric->kind == CTP_METRIC_EXACT)
             fputs(", exact", out);
-        if (metric->kind == CTP_METRIC_SAMPLED) {
+        if (metric->kind == CTP_METRIC_SAMPLED && !metric->period)
+            fputs(", sampled", out);
+        else if (metric->kind == CTP_METRIC_SAMPLED) {
             fputs(", one sample every ", out);
             print_amount(out, metric->period, unit);
         }

@@ -8,7 +8,9 @@
 #include "base/strings.h"
 #include "elf/elf_file.h"
 #include "profile/profile.h"
+#include "record/grow.h"
 #include "record/jit.h"
+#include "record/metrics.h"
 #include "runtime/channel_format.h"
 #include "runtime/walk.h"
 
@@ -16,6 +18,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 struct module {
@@ -47,20 +50,6 @@ struct key_table {
     size_t room, count;
 };
 
-/* A thread's tree in the making: its samples and its calls in one. */
-struct grown_node {
-    uint64_t key;
-    uint32_t parent;
-    uint64_t samples, returns, calls;
-};
-
-struct grown_tree {
-    VEC(struct grown_node) items;
-    uint64_t calls, records; /* of engine exact */
-    uint32_t *slots;         /* index plus one, by parent and key */
-    size_t room;
-};
-
 struct collector {
     const struct recording *recording;
     struct profile_writer *writer;
@@ -70,10 +59,16 @@ struct collector {
     struct totals process, all;    /* of the process at hand, and of all */
     VEC(struct grown_tree) trees;  /* of each thread */
     size_t next_count, last_count; /* of those, the ones that are left of the process at hand */
-    uint32_t metric, returns_metric, calls_metric; /* CTP_NONE: not measured */
-    struct jit_map jit;                            /* of the process at hand */
-    const struct map *vdso;                        /* or NULL */
-    bool vdso_tried;
+    struct metric_set metrics;
+    VEC(uint32_t) epochs; /* names of the phases, as strings of the profile */
+    bool has_returns;     /* the trampoline was in use */
+    bool has_calls;       /* engine exact was */
+    bool is_whole;        /* the whole program was measured, but for what it paused itself */
+    uint64_t end_ns;      /* of the process at hand, by the arena's clock */
+    uint64_t perf_rest[PERF_MOST_EVENTS]; /* what the kernel counted, and no context has */
+    bool has_written_rest;
+    uint64_t io_rest[2]; /* bytes read and written by the process at hand, not attributed yet */
+    struct jit_map jit;  /* of the process at hand */
 };
 
 /* A view of one arena, bounded by what is allocated of it. */
@@ -105,24 +100,6 @@ static const struct map *map_file(struct collector *c, const char *path)
     return opened ? &opened->map : NULL;
 }
 
-/* The vdso of the kernel that runs is the recorded one, if it is of the same size; it has no file,
- * so its image is copied into one. */
-static const struct map *map_vdso(struct collector *c, uint64_t size)
-{
-    const char *image = (const char *)getauxval(AT_SYSINFO_EHDR);
-    int fd = image && !c->vdso_tried ? memfd_create("vdso", MFD_CLOEXEC) : -1;
-    if (fd >= 0) {
-        char path[32];
-        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-        if (write(fd, image, size) == (ssize_t)size)
-            c->vdso = map_file(c, path);
-        close(fd);
-    }
-    c->vdso_tried = true;
-    uint64_t pages = c->vdso ? (c->vdso->header->span + PAGE_BYTES - 1) / PAGE_BYTES : 0;
-    return pages * PAGE_BYTES == size ? c->vdso : NULL;
-}
-
 static void open_modules(struct collector *c, const struct arena_view *v, const char *program)
 {
     const struct arena_header *h = (const struct arena_header *)v->bytes;
@@ -137,7 +114,9 @@ static void open_modules(struct collector *c, const struct arena_view *v, const 
         struct module m = {.id = r->id};
         if (strcmp(path, "/proc/self/exe") == 0)
             snprintf(path, sizeof path, "%s", program);
-        m.map = r->kind == MODULE_VDSO ? map_vdso(c, r->end - r->start) : map_file(c, path);
+        m.map = r->kind == MODULE_VDSO
+                    ? open_maps_vdso(&c->recording->server->maps, r->end - r->start)
+                    : map_file(c, path);
         struct ctp_module out = {.path = profile_add_string(c->writer, path),
                                  .kind = r->kind == MODULE_VDSO ? CTP_MODULE_VDSO : CTP_MODULE_FILE,
                                  .base = m.map ? m.map->header->base : 0,
@@ -242,6 +221,20 @@ static uint32_t jit_function(struct collector *c, uint64_t address)
     return slot->index_plus_one - 1;
 }
 
+/* A word instead of code. */
+static uint32_t label_function(struct collector *c, uint32_t label)
+{
+    static const char *const words[ARENA_LABELS] = {"[file]",     "[socket]", "[pipe]",
+                                                    "[terminal]", "[other]",  "[not attributed]"};
+    const char *word = label < ARENA_LABELS ? words[label] : "[unknown]";
+    struct key_slot *slot = slot_for(&c->functions, label | UINT64_C(3) << 62);
+    if (!slot->index_plus_one) {
+        struct ctp_function out = {.name = profile_add_string(c->writer, word), .module = CTP_NONE};
+        slot->index_plus_one = profile_add_function(c->writer, &out) + 1;
+    }
+    return slot->index_plus_one - 1;
+}
+
 static uint32_t make_frame(struct collector *c, uint64_t key)
 {
     uint32_t flags = KEY_FLAGS(key);
@@ -257,6 +250,12 @@ static uint32_t make_frame(struct collector *c, uint64_t key)
     if (flags & KEY_ADDRESS) {
         out.offset |= (uint64_t)KEY_MODULE(key) << 32;
         out.function = jit_function(c, out.offset);
+        return profile_add_frame(c->writer, &out);
+    }
+    if (flags & KEY_LABEL) {
+        out.offset = 0;
+        out.flags = 0;
+        out.function = label_function(c, KEY_OFFSET(key));
         return profile_add_frame(c->writer, &out);
     }
     const struct module *m = module_by_id(c, KEY_MODULE(key));
@@ -286,57 +285,22 @@ static uint64_t since_1970(const struct arena_header *h, uint64_t clock_ns)
     return clock_ns ? clock_ns + h->realtime_at_zero_ns : 0;
 }
 
-static void list_nodes(const struct arena_view *v, const struct arena_thread *t,
-                       struct node_list *out)
+static void list_nodes(const struct collector *c, const struct arena_view *v,
+                       const struct arena_thread *t, struct node_list *out)
 {
     VEC(const struct arena_chunk *) chunks = {0};
-    uint64_t most = v->size / sizeof(struct arena_chunk);
+    uint32_t node_bytes = c->metrics.layout.node_bytes;
+    uint64_t bytes = chunk_bytes(node_bytes), most = v->size / bytes;
     const struct arena_chunk *k;
-    for (uint32_t place = t->first_chunk; most-- && (k = at(v, place, sizeof *k)); place = k->next)
+    for (uint32_t place = t->first_chunk; most-- && (k = at(v, place, bytes)); place = k->next)
         vec_push(&chunks, k);
     out->items.count = 0;
     for (size_t i = chunks.count; i-- > 0;) {
         uint32_t count = chunks.items[i]->count;
-        for (uint32_t n = 0; n < count && n < ARENA_CHUNK_NODES; n++)
-            vec_push(&out->items, &chunks.items[i]->nodes[n]);
+        for (uint32_t n = 0; n < count && n < chunk_nodes(node_bytes); n++)
+            vec_push(&out->items, chunk_node(chunks.items[i], node_bytes, n));
     }
     vec_free(&chunks);
-}
-
-static uint32_t *grown_slot(const struct grown_tree *g, uint32_t parent, uint64_t key)
-{
-    struct {
-        uint64_t key, parent;
-    } both = {key, parent};
-    size_t i = hash_bytes(&both, sizeof both) >> 20 & (g->room - 1);
-    while (g->slots[i] && (g->items.items[g->slots[i] - 1].parent != parent ||
-                           g->items.items[g->slots[i] - 1].key != key))
-        i = (i + 1) & (g->room - 1);
-    return &g->slots[i];
-}
-
-static uint32_t grown_child(struct grown_tree *g, uint32_t parent, uint64_t key)
-{
-    if (g->items.count * 2 >= g->room) {
-        size_t room = g->room ? g->room * 2 : 256;
-        free(g->slots);
-        g->slots = must_calloc(room, sizeof *g->slots);
-        g->room = room;
-        for (size_t i = 0; i < g->items.count; i++)
-            *grown_slot(g, g->items.items[i].parent, g->items.items[i].key) = (uint32_t)i + 1;
-    }
-    uint32_t *slot = grown_slot(g, parent, key);
-    if (!*slot) {
-        vec_push(&g->items, (struct grown_node){.key = key, .parent = parent});
-        *slot = (uint32_t)g->items.count;
-    }
-    return *slot - 1;
-}
-
-static void free_grown(struct grown_tree *g)
-{
-    vec_free(&g->items);
-    free(g->slots);
 }
 
 static uint32_t index_of(const struct arena_view *v, const struct node_list *list, uint32_t place,
@@ -355,22 +319,162 @@ static uint32_t index_of(const struct arena_view *v, const struct node_list *lis
                                                                           : CTP_NONE;
 }
 
-static void write_thread(struct collector *c, const struct grown_tree *g, uint32_t first,
-                         uint64_t period)
+/* The profile's phase for the number of one in the arena at hand. */
+static uint32_t epoch_for(struct collector *c, const struct arena_view *v, uint32_t number)
 {
-    for (size_t i = 0; i < g->items.count; i++) {
-        const struct grown_node *n = &g->items.items[i];
-        uint32_t parent = i ? n->parent + first : CTP_NONE;
-        uint32_t frame = i ? frame_for(c, n->key) : CTP_NONE;
-        uint64_t value = n->samples * period;
-        profile_write_nodes(c->writer, &parent, &frame, 1);
-        if (c->metric != CTP_NONE)
-            profile_write_values(c->writer, c->metric, &value, 1);
-        if (c->returns_metric != CTP_NONE)
-            profile_write_values(c->writer, c->returns_metric, &n->returns, 1);
-        if (c->calls_metric != CTP_NONE)
-            profile_write_values(c->writer, c->calls_metric, &n->calls, 1);
+    char name[256] = "";
+    uint64_t most = v->size / sizeof(struct arena_phase);
+    const struct arena_phase *p;
+    for (uint32_t place = ((const struct arena_header *)v->bytes)->first_phase;
+         most-- && (p = at(v, place, sizeof *p)); place = p->next) {
+        if (p->number != number || p->name_bytes >= sizeof name ||
+            !at(v, place, sizeof *p + p->name_bytes))
+            continue;
+        memcpy(name, p + 1, p->name_bytes);
+        break;
     }
+    uint32_t text = profile_add_string(c->writer, name);
+    for (size_t i = 0; i < c->epochs.count; i++)
+        if (c->epochs.items[i] == text)
+            return (uint32_t)i;
+    vec_push(&c->epochs, text);
+    return profile_add_epoch(c->writer, name);
+}
+
+/* What the arena does not say of a thread's time: the call that it is still in, and the rest. */
+struct thread_times {
+    uint32_t waits_in; /* a place */
+    struct node_extra waits, rest;
+};
+
+static struct thread_times times_of(const struct collector *c, const struct arena_view *v,
+                                    const struct arena_thread *t, const struct grown_tree *g)
+{
+    struct thread_times times = {.waits_in = t->waits_in};
+    if (!(c->metrics.layout.events.mask & EVENT_WALL))
+        return times;
+    const struct arena_header *h = (const struct arena_header *)v->bytes;
+    const struct server *s = c->recording->server;
+    uint64_t end_ns = t->end_ns ? t->end_ns : c->end_ns, start_ns = t->start_ns;
+    uint64_t paused_ns = t->end_ns ? t->paused_ns : arena_paused_ns(h, end_ns);
+    paused_ns = paused_ns > t->paused_before_ns ? paused_ns - t->paused_before_ns : 0;
+    if (s->window_end_ns && end_ns > s->window_end_ns)
+        end_ns = s->window_end_ns;
+    if (start_ns < s->window_start_ns)
+        start_ns = s->window_start_ns;
+    if (times.waits_in && end_ns > t->waits_since_ns)
+        times.waits.blocked_ns = end_ns - t->waits_since_ns;
+    uint64_t known_ns = times.waits.blocked_ns;
+    for (size_t i = 0; i < g->items.count; i++) {
+        const struct arena_node *n = g->items.items[i].measured;
+        if (n)
+            known_ns += n->count * c->metrics.period_ns +
+                        *node_value(&c->metrics.layout, n, VALUE_BLOCKED_NS);
+    }
+    known_ns += paused_ns;
+    if (end_ns > start_ns && end_ns - start_ns > known_ns)
+        times.rest.elapsed_ns = end_ns - start_ns - known_ns;
+    return times;
+}
+
+/* Threads have a node for what is not attributed, where an event can tell that there is some. */
+static bool has_rest(const struct collector *c)
+{
+    return (c->metrics.layout.events.mask & (EVENT_WALL | EVENT_IO)) || c->recording->perf;
+}
+
+static void write_rest(struct collector *c, uint32_t root, const struct thread_times *times)
+{
+    uint32_t frame = frame_for(c, KEY_MAKE(0, KEY_LABEL, LABEL_NOT_ATTRIBUTED));
+    profile_write_nodes(c->writer, &root, &frame, 1);
+    struct node_extra rest = times->rest;
+    if (c->recording->perf &&
+        !c->has_written_rest) /* nobody knows whose: the first thread has it */
+        rest.perf = c->perf_rest;
+    c->has_written_rest = true;
+    rest.read_bytes = c->io_rest[0];
+    rest.written_bytes = c->io_rest[1];
+    memset(c->io_rest, 0, sizeof c->io_rest);
+    metrics_write(&c->metrics, c->writer, NULL, 0, &rest);
+}
+
+/* A thread of which nothing else is known has a root for it, too. */
+static uint32_t nodes_of_rest(const struct collector *c, const struct grown_tree *g)
+{
+    return !has_rest(c) ? 0 : g->items.count ? 1 : 2;
+}
+
+static void write_rest_only(struct collector *c, const struct arena_view *v,
+                            const struct arena_thread *t, const struct grown_tree *g,
+                            uint32_t thread, uint32_t *next_node)
+{
+    static const struct node_extra nothing;
+    uint32_t none = CTP_NONE, root = *next_node;
+    struct thread_times times = times_of(c, v, t, g);
+    profile_add_root(c->writer, thread, CTP_NONE);
+    profile_write_nodes(c->writer, &none, &none, 1);
+    metrics_write(&c->metrics, c->writer, NULL, 0, &nothing);
+    write_rest(c, root, &times);
+    *next_node += 2;
+}
+
+/*
+ * A tree for each phase, and first the one of no phase, whose root is the thread's. `root[i]` is
+ * the first node of the tree that node i is in, `number[i]` its number in the profile.
+ */
+static void write_tree(struct collector *c, const struct arena_view *v, const struct grown_tree *g,
+                       uint32_t thread, size_t first, const uint32_t *root, uint32_t *number,
+                       uint32_t *next_node, const struct thread_times *times)
+{
+    const struct arena_header *h = (const struct arena_header *)v->bytes;
+    uint32_t phase = KEY_OFFSET(g->items.items[first].key), tree_root = *next_node;
+    profile_add_root(c->writer, thread, first ? epoch_for(c, v, phase) : CTP_NONE);
+    for (size_t i = first; i < g->items.count; i++) {
+        if (root[i] != first)
+            continue;
+        const struct grown_node *n = &g->items.items[i];
+        uint32_t parent = i == first ? CTP_NONE : number[n->parent];
+        uint32_t frame = i == first ? CTP_NONE : frame_for(c, n->key);
+        bool waits = times->waits_in && n->measured &&
+                     (const char *)n->measured == v->bytes + (uint64_t)times->waits_in * 8;
+        struct node_extra extra = {
+            .calls = n->calls,
+            .height = n->height,
+            .height_varies = n->height_varies,
+            .perf = n->perf,
+            .blocked_ns = waits ? times->waits.blocked_ns : 0};
+        number[i] = (*next_node)++;
+        profile_write_nodes(c->writer, &parent, &frame, 1);
+        metrics_write(&c->metrics, c->writer, n->measured, h->heap_peak, &extra);
+    }
+    if (!first && has_rest(c)) {
+        write_rest(c, tree_root, times);
+        (*next_node)++;
+    }
+}
+
+static void write_thread(struct collector *c, const struct arena_view *v,
+                         const struct arena_thread *t, const struct grown_tree *g, uint32_t thread,
+                         uint32_t *next_node)
+{
+    size_t count = g->items.count;
+    uint32_t *root = must_calloc(count, sizeof *root), *number = must_calloc(count, sizeof *number);
+    VEC(uint32_t) roots = {0};
+    vec_push(&roots, 0);
+    for (uint32_t i = 1; i < count; i++) {
+        const struct grown_node *n = &g->items.items[i];
+        root[i] = root[n->parent];
+        if (n->parent == 0 && (KEY_FLAGS(n->key) & KEY_PHASE)) {
+            root[i] = i;
+            vec_push(&roots, i);
+        }
+    }
+    struct thread_times times = times_of(c, v, t, g);
+    for (size_t i = 0; i < roots.count; i++)
+        write_tree(c, v, g, thread, roots.items[i], root, number, next_node, &times);
+    vec_free(&roots);
+    free(root);
+    free(number);
 }
 
 static void add_thread_totals(struct totals *sum, const struct arena_thread *t)
@@ -422,19 +526,18 @@ static void add_totals(struct totals *sum, const struct totals *part)
 }
 
 /* The samples of a thread: nodes whose parents come before them. */
-static void grow_samples(struct grown_tree *g, const struct arena_view *v,
-                         const struct arena_thread *t)
+static void grow_samples(struct grown_tree *g, const struct collector *c,
+                         const struct arena_view *v, const struct arena_thread *t)
 {
     struct node_list list = {0};
     VEC(uint32_t) indices = {0};
-    list_nodes(v, t, &list);
+    list_nodes(c, v, t, &list);
     for (size_t i = 0; i < list.items.count; i++) {
         const struct arena_node *n = list.items.items[i];
         uint32_t parent = i ? index_of(v, &list, n->parent, i) : CTP_NONE;
         uint32_t index =
             i ? grown_child(g, parent == CTP_NONE ? 0 : indices.items[parent], n->key) : 0;
-        g->items.items[index].samples += n->count;
-        g->items.items[index].returns += n->returns;
+        g->items.items[index].measured = n;
         vec_push(&indices, index);
     }
     vec_free(&indices);
@@ -443,21 +546,33 @@ static void grow_samples(struct grown_tree *g, const struct arena_view *v,
 
 /*
  * A record's own node is its function's entry; what it calls hangs below the node of the place from
- * where it calls, as the frames of a walked stack do. `places` leads from a record's place to the
- * node that its callees hang below.
+ * where it calls, as the frames of a walked stack do.
  */
-static void add_calls(struct grown_tree *g, struct key_table *places, const struct arena_record *r,
-                      uint32_t place, uint64_t count)
+struct record_tables {               /* from a record's place to … */
+    struct key_table nodes;     /* the node that its callees hang below, and to */
+    struct key_table outermost; /* the slot of the outermost record that has one */
+};
+
+static void add_calls(struct grown_tree *g, struct record_tables *known,
+                      const struct arena_record *r, uint32_t place, uint64_t count)
 {
+    struct key_table *places = &known->nodes;
     struct key_slot *parent = slot_for(places, r->parent);
     uint32_t above = parent->index_plus_one ? parent->index_plus_one - 1 : 0;
     uint32_t caller = r->site ? grown_child(g, above, r->site) : above;
     slot_for(places, place)->index_plus_one = caller + 1;
     g->calls += count;
     g->records++;
+    uint32_t outermost = slot_for(&known->outermost, r->parent)->index_plus_one;
+    slot_for(&known->outermost, place)->index_plus_one = outermost ? outermost : r->slot;
     if (r->callee) {
         uint32_t node = grown_child(g, caller, r->callee);
-        g->items.items[node].calls += count;
+        struct grown_node *n = &g->items.items[node];
+        uint32_t height = outermost && r->slot ? outermost - r->slot : 0;
+        /* Several records of one context: of a function that was bound after its first call. */
+        n->height_varies |= (r->flags & RECORD_VARIES) || (n->calls && n->height != height);
+        n->height = height;
+        n->calls += count;
     }
 }
 
@@ -473,7 +588,7 @@ static uint64_t calls_of(const struct arena_view *v, const struct arena_record *
 static void grow_calls(struct grown_tree *g, const struct arena_view *v,
                        const struct arena_thread *t)
 {
-    struct key_table places = {0};
+    struct record_tables known = {0};
     VEC(const struct arena_record_chunk *) chunks = {0};
     uint64_t most = v->size / sizeof(struct arena_record_chunk);
     uint64_t left = v->size / ARENA_RECORD_ALIGN;
@@ -482,7 +597,8 @@ static void grow_calls(struct grown_tree *g, const struct arena_view *v,
          place = k->next)
         vec_push(&chunks, k);
     for (size_t i = chunks.count; i-- > 0;) {
-        uint64_t start = (uint64_t)((const char *)chunks.items[i] - v->bytes) + chunks.items[i]->start;
+        uint64_t start =
+            (uint64_t)((const char *)chunks.items[i] - v->bytes) + chunks.items[i]->start;
         uint32_t used = chunks.items[i]->used, room = chunks.items[i]->room;
         uint64_t end = start + (used < room ? used : room);
         const struct arena_record *r;
@@ -490,21 +606,27 @@ static void grow_calls(struct grown_tree *g, const struct arena_view *v,
              next < end && left-- && (r = at(v, (uint32_t)(next / 8), sizeof *r));
              next += r->enter ? arena_record_bytes(r->site_count) : ARENA_RECORD_ALIGN)
             if (r->enter) /* or its bytes were taken, and it was never made */
-                add_calls(g, &places, r, (uint32_t)(next / 8), calls_of(v, r, next));
+                add_calls(g, &known, r, (uint32_t)(next / 8), calls_of(v, r, next));
     }
     vec_free(&chunks);
-    free_table(&places);
+    free_table(&known.nodes);
+    free_table(&known.outermost);
 }
 
-static void grow_tree(struct grown_tree *g, const struct arena_view *v,
+static void grow_tree(struct grown_tree *g, const struct collector *c, const struct arena_view *v,
                       const struct arena_thread *t)
 {
     *g = (struct grown_tree){0};
-    if (!t->first_chunk && !t->first_record_chunk)
+    const struct arena_header *h = (const struct arena_header *)v->bytes;
+    const struct perf_samples *perf = c->recording->perf;
+    bool has_perf = perf && perf_samples_has(perf, h, t);
+    if (!t->first_chunk && !t->first_record_chunk && !has_perf)
         return;
     grown_child(g, CTP_NONE, KEY_MAKE(0, KEY_ROOT, 0));
-    grow_samples(g, v, t);
+    grow_samples(g, c, v, t);
     grow_calls(g, v, t);
+    if (has_perf)
+        perf_samples_grow(perf, h, t, g);
 }
 
 /* Visits the threads of an arena, oldest first. */
@@ -516,8 +638,8 @@ static void count_thread(struct collector *c, const struct arena_view *v,
 {
     struct grown_tree tree;
     (void)process;
-    grow_tree(&tree, v, t);
-    *next_node += (uint32_t)tree.items.count;
+    grow_tree(&tree, c, v, t);
+    *next_node += (uint32_t)tree.items.count + nodes_of_rest(c, &tree);
     vec_push(&c->trees, tree);
 }
 
@@ -537,11 +659,10 @@ static void add_thread(struct collector *c, const struct arena_view *v,
                              .start_ns = since_1970(h, t->start_ns),
                              .end_ns = since_1970(h, t->end_ns)};
     uint32_t thread = profile_add_thread(c->writer, &out);
-    if (tree->items.count) {
-        profile_add_root(c->writer, thread, CTP_NONE);
-        write_thread(c, tree, *next_node, h->period_ns);
-        *next_node += (uint32_t)tree->items.count;
-    }
+    if (tree->items.count)
+        write_thread(c, v, t, tree, thread, next_node);
+    else if (has_rest(c))
+        write_rest_only(c, v, t, tree, thread, next_node);
     c->process.calls += tree->calls;
     c->process.records += tree->records;
     free_grown(tree);
@@ -576,6 +697,22 @@ static void add_end(const struct server *s, size_t i, struct ctp_process *out)
         }
     }
     out->end_ns = since_1970(a->header, end_ns);
+}
+
+/* By the arena's clock; of one that goes on, now. */
+static uint64_t end_of(const struct server *s, size_t i)
+{
+    const struct server_arena *a = &s->arenas.items[i];
+    for (size_t k = i + 1; k < s->arenas.count; k++)
+        if (s->arenas.items[k].pid == a->pid)
+            return s->arenas.items[k].header->start_ns;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    uint64_t said_ns = a->header->said_ns;
+    if (said_ns && !server_arena_in_use(s, i))
+        return said_ns;
+    return a->is_gone && a->gone_ns ? a->gone_ns : now_ns;
 }
 
 /* Children that were seen, but never said hello. */
@@ -653,13 +790,15 @@ static void add_facts(struct collector *c, enum ctp_scope scope, uint32_t index,
 {
     struct profile_writer *w = c->writer;
     double ticks = c->recording->ticks_per_ns;
-    profile_fact_u64(w, scope, index, "samples", t->samples);
-    profile_fact_f64(w, scope, index, "rate_asked_hz", (double)c->recording->options->rate_hz);
-    /* Of stacks that were looked at: a sample that stands for several does not make it faster. */
-    profile_fact_f64(w, scope, index, "rate_got_hz",
-                     t->utime_s > 0 ? (double)(t->samples - t->merged) / t->utime_s : 0);
-    profile_fact_u64(w, scope, index, "lost", t->lost);
-    profile_fact_u64(w, scope, index, "merged", t->merged);
+    if (c->metrics.layout.events.mask & EVENTS_BY_SAMPLES) {
+        profile_fact_u64(w, scope, index, "samples", t->samples);
+        profile_fact_f64(w, scope, index, "rate_asked_hz", (double)c->recording->options->rate_hz);
+        /* Of stacks that were looked at: a sample that stands for several makes it no faster. */
+        profile_fact_f64(w, scope, index, "rate_got_hz",
+                         t->utime_s > 0 ? (double)(t->samples - t->merged) / t->utime_s : 0);
+        profile_fact_u64(w, scope, index, "lost", t->lost);
+        profile_fact_u64(w, scope, index, "merged", t->merged);
+    }
     profile_fact_u64(w, scope, index, "arena_bytes", t->arena_bytes);
     profile_fact_u64(w, scope, index, "threads_not_sampled", t->threads_not_sampled);
     profile_fact_u64(w, scope, index, "walks_complete", t->complete);
@@ -669,13 +808,13 @@ static void add_facts(struct collector *c, enum ctp_scope scope, uint32_t index,
     profile_fact_f64(w, scope, index, "handler_s", (double)t->handler_ticks / ticks / 1e9);
     profile_fact_f64(w, scope, index, "frames_walked_per_sample",
                      t->samples ? (double)t->walked / (double)t->samples : 0);
-    if (c->returns_metric != CTP_NONE) {
+    if (c->has_returns) {
         profile_fact_u64(w, scope, index, "marks_set", t->marks_set);
         profile_fact_u64(w, scope, index, "bounces", t->bounces);
         profile_fact_u64(w, scope, index, "frames_reused", t->reused);
         profile_fact_u64(w, scope, index, "stale_marks", t->stale);
     }
-    if (c->calls_metric != CTP_NONE) {
+    if (c->has_calls) {
         profile_fact_u64(w, scope, index, "calls", t->calls);
         profile_fact_u64(w, scope, index, "call_records", t->records);
         for (unsigned i = 0; i < SLOW_REASONS; i++)
@@ -696,6 +835,28 @@ static const char *source_name(uint32_t source)
                                     : "none";
 }
 
+/*
+ * Of the bytes that the kernel counts for a process, those that have no context. Its counters go on
+ * over exec, so they are looked at with the process's last arena.
+ */
+static void find_io_rest(struct collector *c, size_t i)
+{
+    const struct server *s = c->recording->server;
+    const struct server_arena *a = &s->arenas.items[i];
+    uint64_t read = 0, written = 0;
+    memset(c->io_rest, 0, sizeof c->io_rest);
+    if (!a->has_io || !c->is_whole || a->header->was_paused)
+        return;
+    for (size_t k = 0; k <= i; k++) {
+        if (s->arenas.items[k].pid == a->pid) {
+            read += s->arenas.items[k].header->io_read;
+            written += s->arenas.items[k].header->io_written;
+        }
+    }
+    c->io_rest[0] = a->io_read > read ? a->io_read - read : 0;
+    c->io_rest[1] = a->io_written > written ? a->io_written - written : 0;
+}
+
 static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
 {
     struct server_arena *a = &c->recording->server->arenas.items[i];
@@ -705,7 +866,9 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     c->jit = (struct jit_map){0};
     jit_read(&c->jit, h->pid);
     uint32_t process = add_process(c, i);
+    c->end_ns = end_of(c->recording->server, i);
     open_modules(c, &v, h->program);
+    find_io_rest(c, i);
     each_thread(c, &v, process, nodes, add_thread);
     c->process.arena_bytes = h->used;
     c->process.sites = h->sites;
@@ -725,30 +888,31 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     jit_free(&c->jit);
 }
 
-static uint32_t add_metric(struct collector *c, const char *name, const char *unit,
-                           const char *description, struct ctp_metric rest)
+/* How each perf event could be had, and what became of it. */
+static void add_perf(struct collector *c, const struct perf_samples *perf)
 {
-    rest.name = profile_add_string(c->writer, name);
-    rest.unit = profile_add_string(c->writer, unit);
-    rest.description = profile_add_string(c->writer, description);
-    return profile_add_metric(c->writer, &rest);
-}
-
-static void add_metrics(struct collector *c)
-{
-    const struct server *s = c->recording->server;
-    c->metric = c->returns_metric = c->calls_metric = CTP_NONE;
-    if (!(s->flags & CHANNEL_NO_SAMPLES))
-        c->metric =
-            add_metric(c, "cpu", "ns", "user CPU time",
-                       (struct ctp_metric){.kind = CTP_METRIC_SAMPLED, .period = s->period_ns});
-    if (s->flags & CHANNEL_TRAMPOLINE)
-        c->returns_metric =
-            add_metric(c, "returns", "returns", "returns of calls that were under way at a sample",
-                       (struct ctp_metric){.kind = CTP_METRIC_AT_LEAST});
-    if (s->flags & CHANNEL_EXACT)
-        c->calls_metric = add_metric(c, "calls", "calls", "calls of this context",
-                                     (struct ctp_metric){.kind = CTP_METRIC_EXACT});
+    const struct perf_wanted *wanted = perf->rings.wanted;
+    metrics_add_perf(&c->metrics, c->writer, wanted);
+    for (uint32_t i = 0; i < wanted->count; i++) {
+        struct perf_count count = perf_rings_count(&perf->rings, i);
+        uint32_t metric = c->metrics.perf[i];
+        uint64_t known = perf->counted[i] + perf->paused[i];
+        c->perf_rest[i] = count.count > known ? count.count - known : 0;
+        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "samples", perf->samples[i]);
+        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "lost", perf->rings.got[i].lost);
+        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "walks_complete", perf->complete[i]);
+        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "walks_total", perf->samples[i]);
+        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "kernel_count", count.count);
+        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "paused_count", perf->paused[i]);
+        profile_fact_f64(c->writer, CTP_SCOPE_METRIC, metric, "counted_share",
+                         count.enabled_ns ? (double)count.running_ns / (double)count.enabled_ns
+                                          : 0);
+        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "precise_ip",
+                         perf->rings.got[i].precise);
+        profile_fact_string(c->writer, CTP_SCOPE_METRIC, metric, "counted_in",
+                            perf->rings.got[i].user_only ? "user mode: the rest is not permitted"
+                                                         : "user mode and the kernel");
+    }
 }
 
 int collect_profile(const struct recording *recording, struct ct_error *err)
@@ -756,7 +920,15 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     struct collector c = {.recording = recording};
     const struct server *s = recording->server;
     CT_TRY(profile_writer_open(recording->options->output, &c.writer, err));
-    add_metrics(&c);
+    c.has_returns = (s->flags & CHANNEL_TRAMPOLINE) && (s->events.mask & EVENTS_BY_SAMPLES);
+    c.is_whole = recording->options->delay_s == 0 && recording->options->duration_s == 0;
+    c.has_calls = s->flags & CHANNEL_EXACT;
+    metrics_add(&c.metrics, c.writer, &s->events, s->period_ns,
+                &(struct metrics_wanted){.returns = c.has_returns,
+                                         .calls = c.has_calls,
+                                         .heights = s->flags & CHANNEL_HEIGHT});
+    if (recording->perf)
+        add_perf(&c, recording->perf);
     uint32_t nodes = 0;
     VEC(size_t) last_counts = {0};
     for (size_t i = 0; i < s->arenas.count; i++) {
@@ -776,9 +948,13 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
         c.all.stime_s = recording->stime_s;
     }
     add_facts(&c, CTP_SCOPE_PROFILE, 0, &c.all);
-    if (c.metric != CTP_NONE)
-        add_facts(&c, CTP_SCOPE_METRIC, c.metric, &c.all);
+    if (s->window_start_ns && s->window_end_ns > s->window_start_ns) /* --delay, --duration */
+        profile_fact_f64(c.writer, CTP_SCOPE_PROFILE, 0, "measured_s",
+                         (double)(s->window_end_ns - s->window_start_ns) / 1e9);
+    if (c.metrics.cpu != CTP_NONE)
+        add_facts(&c, CTP_SCOPE_METRIC, c.metrics.cpu, &c.all);
     vec_free(&c.modules);
+    vec_free(&c.epochs);
     vec_free(&c.trees);
     vec_free(&last_counts);
     return profile_writer_commit(c.writer, err);

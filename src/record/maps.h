@@ -20,6 +20,8 @@ struct open_map {
 struct open_maps {
     struct map_cache cache;
     VEC(struct open_map *) items;
+    const struct map *vdso; /* or NULL */
+    bool vdso_tried;
 };
 
 void open_maps_begin(struct open_maps *maps);
@@ -27,6 +29,9 @@ void open_maps_end(struct open_maps *maps);
 
 /* The map of an ELF file, or NULL. It stays open until the end. */
 struct open_map *open_maps_find(struct open_maps *maps, const char *elf_path);
+
+/* The map of the kernel's vdso, if it is of that size; or NULL. */
+const struct map *open_maps_vdso(struct open_maps *maps, uint64_t size);
 
 /* A descriptor of the map's bytes, which stays ours; -1 when there is none. */
 int open_map_fd(struct open_map *map);

@@ -34,6 +34,8 @@ struct module {
 
 struct preparation {
     struct map_cache cache;
+    struct program_memory memory; /* or this is what is to be found out */
+    bool memory_only;
     VEC(struct module) missing; /* modules without a map, largest first */
 };
 
@@ -77,6 +79,39 @@ static int start_listing(char *linker, char *program, pid_t *child)
     return -1;
 }
 
+/* Is a function for others in the module, by its dynamic symbols? */
+static bool defines(const struct elf_file *file, const char *wanted)
+{
+    GElf_Shdr section;
+    GElf_Sym symbol;
+    for (Elf_Scn *scn = NULL; (scn = elf_nextscn(file->elf, scn));) {
+        if (!gelf_getshdr(scn, &section) || section.sh_type != SHT_DYNSYM || !section.sh_entsize)
+            continue;
+        Elf_Data *data = elf_getdata(scn, NULL);
+        for (size_t i = 0; data && i < section.sh_size / section.sh_entsize; i++) {
+            const char *name = gelf_getsym(data, (int)i, &symbol)
+                                   ? elf_strptr(file->elf, section.sh_link, symbol.st_name)
+                                   : NULL;
+            if (name && symbol.st_shndx != SHN_UNDEF && strcmp(name, wanted) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+static void look_at_memory(struct preparation *p, const char *path, bool is_program)
+{
+    struct elf_file file;
+    if (elf_open_identity(path, &file, NULL) != CT_OK)
+        return;
+    bool has_malloc = defines(&file, "malloc");
+    if (is_program)
+        p->memory.has_malloc = has_malloc;
+    else if (has_malloc && defines(&file, "_Znwm"))
+        p->memory.has_new_operator = true;
+    elf_close(&file);
+}
+
 static void add_if_missing(struct preparation *p, const char *path)
 {
     struct stat status;
@@ -95,7 +130,10 @@ static void take_line(struct preparation *p, char *line)
     if (*path != '/' || !address)
         return;
     *address = '\0';
-    add_if_missing(p, path);
+    if (p->memory_only)
+        look_at_memory(p, path, false);
+    else
+        add_if_missing(p, path);
 }
 
 static void list_libraries(struct preparation *p, char *linker, char *program)
@@ -194,6 +232,18 @@ static void make_missing(struct preparation *p)
         while (children[i] > 0 && waitpid(children[i], NULL, 0) < 0 && errno == EINTR)
             ;
     munmap(next, sizeof *next);
+}
+
+struct program_memory prepare_memory(const char *path)
+{
+    struct preparation p = {.memory_only = true};
+    char *program = target_elf(path), *linker = find_linker(program);
+    look_at_memory(&p, program, true);
+    if (linker)
+        list_libraries(&p, linker, program);
+    free(linker);
+    free(program);
+    return p.memory;
 }
 
 void prepare_maps(const char *path)

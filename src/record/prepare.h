@@ -1,6 +1,15 @@
-/* Before the program starts: the maps of its modules, so that it need not wait for them. */
+/* Before the program starts: the maps of its modules, so that it need not wait for them, and what
+ * its modules say of it. */
 #ifndef RECORD_PREPARE_H
 #define RECORD_PREPARE_H
+
+#include <stdbool.h>
+
+/* Where the program's memory comes from. */
+struct program_memory {
+    bool has_malloc;       /* a malloc of its own, which stand-ins cannot get in front of */
+    bool has_new_operator; /* a library has both malloc and operator new: jemalloc, tcmalloc */
+};
 
 /*
  * Makes the maps that are not in the cache yet, of the program at `path` and of the libraries that
@@ -8,5 +17,8 @@
  * when the program asks for it.
  */
 void prepare_maps(const char *path);
+
+/* Asks the program and the libraries that it is linked with. */
+struct program_memory prepare_memory(const char *path);
 
 #endif

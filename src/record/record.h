@@ -6,6 +6,8 @@
 #define RECORD_RECORD_H
 
 #include "base/error.h"
+#include "record/perf_names.h"
+#include "runtime/arena_format.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,14 +15,16 @@
 struct record_options {
     const char *output;
     uint64_t rate_hz;
+    struct arena_events events; /* nothing: user CPU time */
+    struct perf_wanted perf;
     bool follow;
     bool verify;
     bool no_lines; /* function names only: debug information is not read */
     bool trampoline;
-    bool samples;
     bool exact;          /* count every call in its context; the rest is about that */
     const char *modules; /* a glob for the modules whose calls are counted; NULL: all */
     bool fold_recursion;
+    bool height;
     uint64_t max_nodes; /* 0: as many as there is room for */
     double delay_s;     /* before the first sample */
     double duration_s;  /* of sampling; 0: to the end */

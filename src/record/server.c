@@ -29,6 +29,12 @@ static uint64_t arena_most(const struct server *s)
 static const uint64_t ARENA_STEP = UINT64_C(2) << 20;
 static const uint64_t ARENA_FIRST = UINT64_C(1) << 18; /* most processes are short */
 
+/* Events come as fast as the program makes calls: it must not be faster than its arena grows. */
+static uint64_t first_bytes(const struct server *s)
+{
+    return s->events.mask & ~(uint32_t)EVENT_CPU ? 2 * ARENA_STEP : ARENA_FIRST;
+}
+
 static bool random_name(char *text)
 {
     uint8_t bytes[CHANNEL_NAME_BYTES / 2];
@@ -103,9 +109,8 @@ static int reopen_arena(struct server *s, const char *path, struct ct_error *err
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return ct_fail_errno(err, errno, "%s: cannot be opened", path);
-    bool mapped =
-        fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof *a.header &&
-        map_arena(&a, fd, (uint64_t)status.st_size);
+    bool mapped = fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof *a.header &&
+                  map_arena(&a, fd, (uint64_t)status.st_size);
     close(fd);
     if (!mapped || a.header->magic != ARENA_MAGIC || a.header->version != ARENA_VERSION) {
         if (mapped)
@@ -119,6 +124,7 @@ static int reopen_arena(struct server *s, const char *path, struct ct_error *err
     a.path = must_strdup(path);
     s->period_ns = a.header->period_ns;
     s->flags = a.header->flags;
+    s->events = a.header->events;
     vec_push(&s->arenas, a);
     return CT_OK;
 }
@@ -323,12 +329,35 @@ static void look_for_strangers(struct server *s, size_t arena)
     fclose(file);
 }
 
+/* They go on over exec: the last arena of a process has them. */
+void server_look_at_io(struct server *s, uint64_t pid)
+{
+    char path[64];
+    unsigned long long read, written;
+    size_t i = s->arenas.count;
+    while (i && s->arenas.items[i - 1].pid != pid)
+        i--;
+    if (!i || !(s->events.mask & EVENT_IO))
+        return;
+    snprintf(path, sizeof path, "/proc/%llu/io", (unsigned long long)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    if (fscanf(file, "rchar: %llu wchar: %llu", &read, &written) == 2) {
+        s->arenas.items[i - 1].has_io = true;
+        s->arenas.items[i - 1].io_read = read;
+        s->arenas.items[i - 1].io_written = written;
+    }
+    fclose(file);
+}
+
 void server_look_around(struct server *s)
 {
     for (size_t i = 0; i < s->arenas.count; i++) {
         if (s->arenas.items[i].is_gone)
             continue;
         look_at(s, i);
+        server_look_at_io(s, s->arenas.items[i].pid);
         if (s->flags & CHANNEL_FOLLOW) /* otherwise nobody asked for them */
             look_for_strangers(s, i);
     }
@@ -345,7 +374,14 @@ static void take_image(const struct server_arena *a, struct arena_image *out)
 /* Engine exact counts all the time: what counts is what came between the two ends. */
 void server_pause(struct server *s, bool paused)
 {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    uint64_t now_ns = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
     bool ends = paused && s->has_begun;
+    if (ends && !s->paused)
+        s->window_end_ns = now_ns;
+    else if (!paused)
+        s->window_start_ns = now_ns;
     s->paused = paused;
     s->has_begun |= !paused;
     s->is_over = ends;
@@ -353,6 +389,7 @@ void server_pause(struct server *s, bool paused)
         struct server_arena *a = &s->arenas.items[i];
         if (s->flags & CHANNEL_EXACT)
             take_image(a, paused ? &a->after : &a->before);
+        a->header->paused_since_ns = now_ns;
         a->header->paused = paused;
         a->header->detach = ends;
     }
@@ -382,13 +419,13 @@ void server_grow_arenas(struct server *s)
 static int make_arena(struct server *s, const struct channel_message *m, uint64_t pid)
 {
     /* In a namespace of its own the process does not know the numbers by which it is known here. */
-    struct server_arena a = {.pid = pid, .parent_pid = m->parent_pid, .allocated = ARENA_FIRST};
+    struct server_arena a = {.pid = pid, .parent_pid = m->parent_pid, .allocated = first_bytes(s)};
     struct process_state state;
     if (pid != m->pid && read_state(pid, &state))
         a.parent_pid = state.parent;
     a.path = must_format("%s/%zu.arena", s->folder.path, s->arenas.count);
     int fd = open(a.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int why = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)ARENA_FIRST);
+    int why = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)a.allocated);
     if (why == 0 && !map_arena(&a, fd, arena_most(s)))
         why = errno;
     if (why) {
@@ -403,7 +440,7 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
     uint64_t start_ns = clock_ns(CLOCK_MONOTONIC);
     *a.header = (struct arena_header){.version = ARENA_VERSION,
                                       .header_bytes = sizeof *a.header,
-                                      .allocated = ARENA_FIRST,
+                                      .allocated = a.allocated,
                                       .used = (sizeof *a.header + 63) & ~(uint64_t)63,
                                       .pid = (uint32_t)m->pid,
                                       .parent_pid = (uint32_t)m->parent_pid,
@@ -415,7 +452,9 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
                                       .tick_cost_ns = s->tick_cost_ns,
                                       .paused = s->paused,
                                       .detach = s->is_over,
-                                      .most_records = s->most_records};
+                                      .most_records = s->most_records,
+                                      .events = s->events};
+    arena_lay_out(a.header);
     program_of(pid, a.header->program);
     __atomic_store_n(&a.header->magic, ARENA_MAGIC, __ATOMIC_RELEASE); /* complete from here on */
     vec_push(&s->arenas, a);

@@ -23,11 +23,13 @@ struct server_arena {
     uint64_t room;               /* how far that is */
     uint64_t pid, parent_pid;
     uint64_t allocated;
-    bool is_full;            /* there was no more room for it */
-    double utime_s, stime_s; /* as last seen from outside */
+    bool is_full;                     /* there was no more room for it */
+    double utime_s, stime_s;          /* as last seen from outside */
+    bool has_io;                      /* the kernel's counters of its bytes are known: */
+    uint64_t io_read, io_written;     /* as last seen from outside */
     struct arena_image before, after; /* engine exact: the arena at both ends of --duration */
-    bool is_gone;            /* the process has ended or runs another program, */
-    uint64_t gone_ns;        /* seen at this time of CLOCK_MONOTONIC */
+    bool is_gone;                     /* the process has ended or runs another program, */
+    uint64_t gone_ns;                 /* seen at this time of CLOCK_MONOTONIC */
 };
 
 /* A child of a process that is recorded, of which nothing is known. */
@@ -46,7 +48,9 @@ struct server {
     const char *modules;   /* engine exact: a glob, or NULL */
     uint64_t most_records; /* of engine exact; 0: as many as fit */
     uint64_t flags;
-    bool paused, has_begun, is_over; /* before, in and after --duration */
+    struct arena_events events;
+    bool paused, has_begun, is_over;         /* before, in and after --duration */
+    uint64_t window_start_ns, window_end_ns; /* measuring began and ended; 0: with the program */
     unsigned without_arena; /* processes that asked for one, and there was no room */
     int why_without;        /* errno's value */
     struct open_maps maps;
@@ -73,6 +77,9 @@ void server_grow_arenas(struct server *server);
  * given back, and children that have not said hello. To be called a few times a second.
  */
 void server_look_around(struct server *server);
+
+/* Reads the kernel's counters of a process that is there, if only as a zombie (-e io). */
+void server_look_at_io(struct server *server, uint64_t pid);
 
 /* Whether the process that an arena belongs to is alive and may still write to it. */
 bool server_arena_in_use(const struct server *server, size_t index);

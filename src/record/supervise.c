@@ -1,4 +1,5 @@
 #include "record/collect.h"
+#include "record/perf_samples.h"
 #include "record/prepare.h"
 #include "record/probe.h"
 #include "record/record.h"
@@ -10,6 +11,7 @@
 #include "runtime/channel_format.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,8 +23,12 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-/* The runtime is beside the command in a build, and in the library folder when installed. */
-static char *find_runtime(void)
+/*
+ * The runtime is beside the command in a build, and in the library folder when installed. Those
+ * for events have stand-ins for many more of libc's functions, and one of them for C++'s operators
+ * new and delete: they only come where they are needed.
+ */
+static char *find_runtime(const char *name)
 {
     char self[4096];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -31,12 +37,11 @@ static char *find_runtime(void)
     self[length] = '\0';
     char *slash = strrchr(self, '/');
     *slash = '\0';
-    static const char *const places[] = {"%s/libcalltrail-rt.so",
-                                         "%s/../lib/calltrail/libcalltrail-rt.so",
-                                         "%s/../lib/x86_64-linux-gnu/calltrail/libcalltrail-rt.so"};
+    static const char *const places[] = {"%s/%s", "%s/../lib/calltrail/%s",
+                                         "%s/../lib/x86_64-linux-gnu/calltrail/%s"};
     for (unsigned i = 0; i < 3; i++) {
         char path[4200];
-        snprintf(path, sizeof path, places[i], self);
+        snprintf(path, sizeof path, places[i], self, name);
         if (access(path, R_OK) == 0)
             return must_strdup(path);
     }
@@ -44,8 +49,13 @@ static char *find_runtime(void)
 }
 
 static void run_child(const struct record_options *options, const struct server *server,
-                      const char *path, const char *runtime, const sigset_t *mask)
+                      const char *path, const char *runtime, const sigset_t *mask,
+                      const int gate[2])
 {
+    char word;
+    close(gate[1]);
+    if (options->perf.count && read(gate[0], &word, 1) != 1)
+        _exit(0); /* its events could not be had */
     const char *preload = getenv("LD_PRELOAD");
     char *value =
         preload && *preload ? must_format("%s:%s", runtime, preload) : must_strdup(runtime);
@@ -100,29 +110,42 @@ static void take_signal(int signals, pid_t child, struct recording *recording, s
 }
 
 /* Until the program has ended: answers, grows arenas, passes signals on. */
-static void supervise(struct server *server, pid_t child, int signals, struct recording *recording)
+static void supervise(struct server *server, pid_t child, int signals, struct recording *recording,
+                      struct perf_samples *perf)
 {
     const struct record_options *options = recording->options;
-    enum { POLL_MS = 10, LOOKS_EVERY = 10 };
+    enum { POLL_MS = 10, LOOKS_EVERY = 10, MOST_RINGS = 256 };
+    int descriptors[MOST_RINGS];
     struct stamp stamp = take_stamp();
     for (unsigned turn = 0;; turn++) {
-        struct pollfd wait[] = {{.fd = signals, .events = POLLIN},
-                                {.fd = server->listeners[0], .events = POLLIN},
-                                {.fd = server->listeners[1], .events = POLLIN}};
-        poll(wait, 3, POLL_MS);
+        struct pollfd wait[3 + MOST_RINGS] = {{.fd = signals, .events = POLLIN},
+                                              {.fd = server->listeners[0], .events = POLLIN},
+                                              {.fd = server->listeners[1], .events = POLLIN}};
+        unsigned rings = perf ? perf_rings_descriptors(&perf->rings, descriptors, MOST_RINGS) : 0;
+        for (unsigned i = 0; i < rings; i++)
+            wait[3 + i] = (struct pollfd){.fd = descriptors[i], .events = POLLIN};
+        poll(wait, 3 + rings, POLL_MS);
         if ((wait[1].revents | wait[2].revents) & POLLIN)
             server_answer(server);
         server_grow_arenas(server);
         double passed = now_s() - stamp.time_s;
         bool paused = passed < options->delay_s ||
                       (options->duration_s > 0 && passed >= options->delay_s + options->duration_s);
-        if (paused != server->paused)
+        if (perf)
+            perf_samples_read(perf);
+        if (paused != server->paused) {
             server_pause(server, paused);
+            if (perf)
+                perf_rings_pause(&perf->rings, paused);
+        }
         if (turn % LOOKS_EVERY == 0)
             server_look_around(server);
         if (wait[0].revents & POLLIN)
             take_signal(signals, child, recording, stamp);
         struct rusage usage;
+        siginfo_t ended = {0};
+        if (waitid(P_PID, (id_t)child, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid)
+            server_look_at_io(server, (uint64_t)child); /* as long as it can be looked at */
         if (wait4(child, &recording->wait_status, WNOHANG, &usage) == child) {
             measure_ticks(recording, stamp);
             recording->has_usage = true;
@@ -173,10 +196,9 @@ static void say_what_is_missing(const struct server *server, const char *path)
         const struct arena_header *h = server->arenas.items[i].header;
         if (h->is_too_high)
             fprintf(stderr,
-                    "calltrail: pid %u: its calls were not counted: it has no %llu MB of address "
-                    "space free between 2 and 4 GB; see its limits (ulimit -v)\n",
-                    (unsigned)server->arenas.items[i].pid,
-                    (unsigned long long)(server->arenas.items[i].room >> 20));
+                    "calltrail: pid %u: its calls were not counted: too little of its address space "
+                    "between 2 and 4 GB is free; see its limits (ulimit -v)\n",
+                    (unsigned)server->arenas.items[i].pid);
         if (!(h->flags & CHANNEL_EXACT) || !(server->arenas.items[i].is_full ||
                                              (h->most_records && h->records >= h->most_records)))
             continue;
@@ -189,6 +211,20 @@ static void say_what_is_missing(const struct server *server, const char *path)
     if (alive)
         fprintf(stderr, "calltrail: %u process%s on (pid %d%s), recorded up to here\n", alive,
                 alive == 1 ? " goes" : "es go", first, alive == 1 ? "" : ", …");
+}
+
+/* Opens the perf events of the child that waits, and lets it go on. */
+static int begin_perf(struct perf_samples *perf, struct recording *recording, pid_t child, int gate,
+                      struct ct_error *err)
+{
+    const struct record_options *options = recording->options;
+    CT_TRY(perf_rings_open(&perf->rings, &options->perf, child, options->follow,
+                           options->delay_s > 0, options->rate_hz, err));
+    perf_samples_begin(perf, recording->server);
+    recording->perf = perf;
+    if (write(gate, "", 1) != 1)
+        return ct_fail_errno(err, errno, "the program cannot be told to begin");
+    return CT_OK;
 }
 
 static int run_program(const struct record_options *options, struct server *server,
@@ -205,22 +241,39 @@ static int run_program(const struct record_options *options, struct server *serv
     server->paused = options->delay_s > 0;
     server->has_begun = !server->paused;
     fflush(stdout);
+    int gate[2]; /* the program waits there until its events are open */
+    if (pipe2(gate, O_CLOEXEC) != 0)
+        return ct_fail_errno(err, errno, "%s: no process for it", path);
     pid_t child = fork();
     if (child == 0)
-        run_child(options, server, path, runtime, &before);
+        run_child(options, server, path, runtime, &before, gate);
+    struct perf_samples perf = {0};
     struct recording recording = {.options = options, .server = server};
     int status = CT_OK;
-    if (child < 0) {
+    close(gate[0]);
+    if (child < 0)
         status = ct_fail_errno(err, errno, "%s: no process for it", path);
+    else if (options->perf.count)
+        status = begin_perf(&perf, &recording, child, gate[1], err);
+    close(gate[1]);
+    if (status != CT_OK) {
+        if (child > 0)
+            waitpid(child, NULL, 0);
     } else {
-        supervise(server, child, signals, &recording);
+        supervise(server, child, signals, &recording, options->perf.count ? &perf : NULL);
         server_answer(server);
         *exit_status = WIFSIGNALED(recording.wait_status) ? 128 + WTERMSIG(recording.wait_status)
                                                           : WEXITSTATUS(recording.wait_status);
         server_pause(server, true); /* what goes on is left in peace */
+        if (recording.perf) {
+            perf_rings_pause(&perf.rings, true);
+            perf_samples_read(&perf);
+        }
         status = collect_profile(&recording, err);
         say_what_is_missing(server, path);
     }
+    if (recording.perf)
+        perf_samples_end(&perf);
     close(signals); /* they stay blocked: a second Ctrl-C must not leave the folder behind */
     return status;
 }
@@ -265,20 +318,41 @@ static uint32_t measure_tick_cost(void)
     return (uint32_t)(delay_ns < UINT32_MAX ? delay_ns * 3 / 4 : 0);
 }
 
+static int choose_runtime(const struct record_options *options, const char *path, char **runtime,
+                          struct ct_error *err)
+{
+    const char *name = options->events.mask & ~(uint32_t)EVENT_CPU ? "libcalltrail-events.so"
+                                                                   : "libcalltrail-rt.so";
+    if (options->events.mask & EVENTS_OF_MEMORY) {
+        struct program_memory memory = prepare_memory(path);
+        if (memory.has_new_operator)
+            name = "libcalltrail-events-new.so";
+        if (memory.has_malloc)
+            fprintf(stderr,
+                    "calltrail: %s has a malloc of its own inside, which cannot be seen; linked as "
+                    "a shared library it can\n",
+                    path);
+    }
+    *runtime = find_runtime(name);
+    return *runtime ? CT_OK : ct_fail(err, "%s is not where calltrail is; install both", name);
+}
+
 int record_run(const struct record_options *options, int *exit_status, struct ct_error *err)
 {
-    char *path = NULL, *runtime = find_runtime();
-    if (!runtime)
-        return ct_fail(err, "libcalltrail-rt.so is not where calltrail is; install both");
+    char *path = NULL, *runtime = NULL;
     uint64_t flags =
         (options->follow ? CHANNEL_FOLLOW : 0u) | (options->verify ? CHANNEL_VERIFY : 0u) |
-        (options->trampoline && !options->exact ? CHANNEL_TRAMPOLINE : 0u) |
+        (options->trampoline && !options->exact && !options->perf.count ? CHANNEL_TRAMPOLINE : 0u) |
         (options->exact ? CHANNEL_EXACT : 0u) | (options->fold_recursion ? CHANNEL_FOLD : 0u) |
-        (options->samples ? 0u : CHANNEL_NO_SAMPLES) |
+        (options->height ? CHANNEL_HEIGHT : 0u) |
         (options->exact && options->duration_s > 0 ? CHANNEL_DETACHES : 0u);
+    struct arena_events events = options->events;
+    if (!events.mask && !options->exact && !options->perf.count)
+        events.mask = EVENT_CPU;
     /* Without samples, a tick now and then does what has to be done in the program. */
     const uint64_t seldom_ns = 10000000;
-    uint64_t period_ns = options->samples ? 1000000000 / options->rate_hz : seldom_ns;
+    uint64_t period_ns =
+        events.mask & EVENTS_BY_SAMPLES ? 1000000000 / options->rate_hz : seldom_ns;
     struct server server;
     if (options->exact)
         fprintf(stderr, "calltrail: --engine exact is experimental: see its limits in "
@@ -287,14 +361,16 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
     if (status == CT_OK)
         status = check_output(options->output, err);
     if (status == CT_OK)
+        status = choose_runtime(options, path, &runtime, err);
+    if (status == CT_OK)
         prepare_maps(path);
-    if (status == CT_OK &&
-        (status = server_open(&server, period_ns, flags, err)) == CT_OK) {
+    if (status == CT_OK && (status = server_open(&server, period_ns, flags, err)) == CT_OK) {
         if (server.maps.cache.warning.text[0])
             fprintf(stderr, "calltrail: warning: %s\n", server.maps.cache.warning.text);
         server.tick_cost_ns = measure_tick_cost();
         server.modules = options->modules;
         server.most_records = options->max_nodes;
+        server.events = events;
         status = run_program(options, &server, path, runtime, exit_status, err);
         bool keep = status != CT_OK && server.arenas.count;
         if (keep)

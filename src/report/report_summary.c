@@ -8,15 +8,26 @@
 
 enum { PROCESSES_SHOWN = 3, HOTTEST_SHOWN = 5, HOT_PATH_ROWS = 40, COMMAND_BYTES = 160 };
 
-static bool fact_number(const struct profile *p, const char *key, double *out)
+static bool number_in(const struct ctp_fact *fact, double *out)
 {
-    const struct ctp_fact *fact = profile_find_fact(p, CTP_SCOPE_PROFILE, 0, key);
     if (!fact || fact->type == CTP_STRING)
         return false;
     *out = fact->type == CTP_F64   ? profile_fact_double(fact)
            : fact->type == CTP_I64 ? (double)(int64_t)fact->value
                                    : (double)fact->value;
     return true;
+}
+
+static bool profile_number(const struct view *view, const char *key, double *out)
+{
+    return number_in(profile_find_fact(view->profile, CTP_SCOPE_PROFILE, 0, key), out);
+}
+
+/* What is said of the metric, or else of the whole profile. */
+static bool fact_number(const struct view *view, const char *key, double *out)
+{
+    return number_in(profile_find_fact(view->profile, CTP_SCOPE_METRIC, view->metric, key), out) ||
+           profile_number(view, key, out);
 }
 
 static void note_processes(struct sheet *sheet)
@@ -67,14 +78,14 @@ static uint64_t cut_short(const struct view *view)
 /* How much of the CPU time the samples stand for: the rest was in the kernel, or was not seen. */
 static void note_coverage(struct sheet *sheet)
 {
-    const struct profile *p = sheet->view->profile;
+    const struct view *view = sheet->view;
     double user, system, samples, rate, own = 0;
-    if (!fact_number(p, "utime_s", &user) || !fact_number(p, "stime_s", &system))
+    if (!profile_number(view, "utime_s", &user) || !profile_number(view, "stime_s", &system))
         return;
     sheet_note(sheet, "cpu time  %.3f s user, %.3f s system", user, system);
-    fact_number(p, "handler_s", &own);
-    if (fact_number(p, "samples", &samples) && fact_number(p, "rate_asked_hz", &rate) && rate > 0 &&
-        user + system > 0) {
+    profile_number(view, "handler_s", &own);
+    if (profile_number(view, "samples", &samples) && profile_number(view, "rate_asked_hz", &rate) &&
+        rate > 0 && user + system > 0) {
         double covered = samples / rate / (user + system);
         sheet_note(sheet,
                    "covered   %.1f%% of it; %.1f%% is not: system time, and what was lost; "
@@ -87,10 +98,11 @@ static void note_coverage(struct sheet *sheet)
 /* Threads and processes that were there, and are not in the profile. */
 static void note_unmeasured(struct sheet *sheet)
 {
-    const struct profile *p = sheet->view->profile;
+    const struct view *view = sheet->view;
+    const struct profile *p = view->profile;
     double threads = 0;
     unsigned processes = 0;
-    fact_number(p, "threads_not_sampled", &threads);
+    fact_number(view, "threads_not_sampled", &threads);
     for (uint32_t i = 0; i < profile_process_count(p); i++)
         processes += (profile_process(p, i)->flags & CTP_PROCESS_UNATTACHED) != 0;
     if (threads > 0 || processes)
@@ -101,25 +113,24 @@ static void note_unmeasured(struct sheet *sheet)
 static void note_quality(struct sheet *sheet)
 {
     const struct view *view = sheet->view;
-    const struct profile *p = view->profile;
     char line[256] = "", number[AMOUNT_ROOM];
     size_t used = 0;
     double samples, lost, complete, walks, checked, differ;
-    if (fact_number(p, "samples", &samples)) {
+    if (fact_number(view, "samples", &samples)) {
         used += (size_t)snprintf(line, sizeof line, "%s samples",
                                  count_text((uint64_t)samples, number));
-        if (fact_number(p, "lost", &lost))
+        if (fact_number(view, "lost", &lost))
             used += (size_t)snprintf(line + used, sizeof line - used, ", %s lost (%.2f%%)",
                                      count_text((uint64_t)lost, number),
                                      lost > 0 ? 100 * lost / (samples + lost) : 0.0);
         sheet_note(sheet, "data      %s", line);
     }
-    if (fact_number(p, "walks_total", &walks) && fact_number(p, "walks_complete", &complete) &&
-        walks > 0)
+    if (fact_number(view, "walks_total", &walks) &&
+        fact_number(view, "walks_complete", &complete) && walks > 0)
         sheet_note(sheet, "walks     %.2f%% complete; callers are missing for %.1f%% of the cost",
                    100 * complete / walks, share_percent(cut_short(view), view->total));
-    if (fact_number(p, "verify_checked", &checked) && fact_number(p, "verify_differ", &differ) &&
-        checked > 0)
+    if (fact_number(view, "verify_checked", &checked) &&
+        fact_number(view, "verify_differ", &differ) && checked > 0)
         sheet_note(sheet, "verified  %.0f samples, %.0f differ", checked, differ);
     note_coverage(sheet);
     note_unmeasured(sheet);
@@ -134,7 +145,7 @@ static void print_quality_json(struct sheet *sheet)
     json_open(&sheet->json, "quality", '{');
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         double value;
-        if (fact_number(view->profile, keys[i], &value))
+        if (fact_number(view, keys[i], &value))
             json_double(&sheet->json, keys[i], value);
     }
     json_unsigned(&sheet->json, "callers_missing", cut_short(view));
@@ -160,10 +171,10 @@ static void print_metrics(struct sheet *sheet)
         char amount[AMOUNT_ROOM], period[AMOUNT_ROOM];
         struct amount_scale period_scale = amount_scale(unit, metric->period);
         const char *description = profile_string(p, metric->description);
-        char *about = must_format(metric->kind == CTP_METRIC_SAMPLED ? "%s%s%s every %s" : "%s%s%s",
-                                  description, *description ? ", " : "",
-                                  profile_metric_kind_name(metric->kind),
-                                  amount_text(&period_scale, metric->period, period));
+        char *about = must_format(
+            metric->kind == CTP_METRIC_SAMPLED && metric->period ? "%s%s%s every %s" : "%s%s%s",
+            description, *description ? ", " : "", profile_metric_kind_name(metric->kind),
+            amount_text(&period_scale, metric->period, period));
         sheet_row(sheet,
                   (struct cell[]){{.text = profile_string(p, metric->name)},
                                   {.text = amount_text(&scale, stats.metrics[i].total, amount)},

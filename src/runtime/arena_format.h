@@ -36,6 +36,53 @@ enum arena_loss {
     ARENA_LOSSES = 8
 };
 
+/* What is measured: bits. Without any but EVENT_CPU, an arena has no values behind its nodes. */
+enum arena_event {
+    EVENT_CPU = 1,
+    EVENT_WALL = 2,
+    EVENT_MALLOC = 4,
+    EVENT_HEAP = 8,
+    EVENT_LOCK = 16,
+    EVENT_IO = 32,
+    EVENTS_BY_SAMPLES = EVENT_CPU | EVENT_WALL,
+    EVENTS_OF_MEMORY = EVENT_MALLOC | EVENT_HEAP
+};
+
+enum { CALLS_ONE = 1 << 16 };
+
+/*
+ * What is counted in a context besides samples and returns. Behind each node lie as many 64-bit
+ * values as the events of the recording need, in this order; value_at in the header says where.
+ */
+enum arena_value {
+    VALUE_BLOCKED_NS,   /* wall: time in calls that wait */
+    VALUE_MALLOC_BYTES, /* requested */
+    VALUE_MALLOC_CALLS, /* in units of 1 / CALLS_ONE: a sample may stand for a part of a call */
+    VALUE_HEAP_LIVE,    /* bytes that are not freed yet */
+    VALUE_HEAP_BLOCKS,  /* as the calls */
+    VALUE_HEAP_SAVED,   /* VALUE_HEAP_LIVE at the peak, if it changed since: if */
+    VALUE_HEAP_PEAK,    /* this is the number of the peak (heap_peak in the header) */
+    VALUE_LOCK_NS,      /* time waited for other threads */
+    VALUE_LOCK_TIMES,
+    VALUE_READ_BYTES,
+    VALUE_WRITTEN_BYTES,
+    ARENA_VALUES
+};
+
+struct arena_events {
+    uint32_t mask;
+    uint32_t unused;
+    uint64_t memory_period_bytes; /* of memory between two samples of it */
+};
+
+/* What the program said of itself at some time: for samples that are looked at later. */
+struct arena_change {
+    _Atomic uint64_t at_ns; /* CLOCK_MONOTONIC */
+    uint32_t phase, paused;
+};
+
+enum { ARENA_CHANGES = 256 };
+
 struct arena_header {
     uint64_t magic;
     uint32_t version;
@@ -68,7 +115,59 @@ struct arena_header {
                                                  short: nothing is edited */
     uint32_t unused;
     char program[ARENA_PROGRAM_BYTES];        /* what it runs, by the supervisor */
+
+    struct arena_events events;
+    uint32_t node_bytes;            /* of a node with the values behind it */
+    uint8_t value_at[ARENA_VALUES]; /* 1 is the first; 0: not measured */
+    uint8_t unused_byte;
+    uint32_t was_paused;              /* the program has paused it: */
+    uint64_t program_paused_ns;       /* for so long, up to the last time that it went on, */
+    uint64_t program_paused_since_ns; /* and since then; 0: it goes on */
+    uint64_t paused_since_ns;         /* when the supervisor last said so */
+    _Atomic uint32_t phase;           /* that the program says it is in; 0: none */
+    _Atomic uint32_t first_phase;     /* place of the list, newest first */
+    _Atomic uint32_t program_paused;  /* the program's word */
+    _Atomic uint32_t without_context; /* events whose context could not be had: the root's */
+    uint64_t heap_live, heap_most;    /* bytes, of the process: now, and at the peak */
+    uint64_t heap_peak;               /* number of the peak */
+    uint64_t io_read, io_written;     /* bytes with a context that the kernel counts, too */
+    _Atomic uint32_t change_count;    /* the last so many of them are below, in turn */
+    uint32_t unused_too;
+    struct arena_change changes[ARENA_CHANGES];
 };
+
+/* For how long the program had paused by then. */
+static inline uint64_t arena_paused_ns(const struct arena_header *h, uint64_t now_ns)
+{
+    uint64_t since_ns = h->program_paused_since_ns;
+    return h->program_paused_ns + (since_ns && now_ns > since_ns ? now_ns - since_ns : 0);
+}
+
+/* A phase that the program has named. */
+struct arena_phase {
+    uint32_t next;
+    uint32_t number;     /* counts from 1 */
+    uint32_t name_bytes; /* the name follows */
+    uint32_t unused;
+};
+
+/* Where values are, and how long nodes with them. */
+static inline void arena_lay_out(struct arena_header *h)
+{
+    static const struct {
+        uint32_t event, first, end;
+    } values[] = {{EVENT_WALL, VALUE_BLOCKED_NS, VALUE_MALLOC_BYTES},
+                  {EVENT_MALLOC, VALUE_MALLOC_BYTES, VALUE_HEAP_LIVE},
+                  {EVENT_HEAP, VALUE_HEAP_LIVE, VALUE_LOCK_NS},
+                  {EVENT_LOCK, VALUE_LOCK_NS, VALUE_READ_BYTES},
+                  {EVENT_IO, VALUE_READ_BYTES, ARENA_VALUES}};
+    uint32_t count = 0;
+    for (unsigned i = 0; i < sizeof values / sizeof values[0]; i++)
+        for (uint32_t v = values[i].first; v < values[i].end; v++)
+            if (h->events.mask & values[i].event)
+                h->value_at[v] = (uint8_t)++count;
+    h->node_bytes = 24 + 8 * count;
+}
 
 /*
  * The clock of the timers, where perf events are not permitted: the thread's own time in user mode
@@ -113,6 +212,11 @@ struct arena_thread {
     uint64_t marks_set, bounces; /* of the trampoline; a bounce is a return through it */
     uint64_t frames_reused;      /* known from a mark, and not even looked at */
     uint64_t stale_marks;        /* samples that found a mark jumped over or on another stack */
+    _Atomic uint32_t waits_in;   /* node of the call that it waits in; 0: in none */
+    uint32_t unused_too;
+    uint64_t waits_since_ns;
+    uint64_t paused_before_ns; /* how long the program had paused when the thread began, */
+    uint64_t paused_ns;        /* and when it ended */
     uint32_t handler_histogram[ARENA_HISTOGRAM]; /* by the logarithm: see histogram_bucket */
 };
 
@@ -130,7 +234,26 @@ enum slow_reason {
  * Code outside every module has its address instead, the upper half in place of the module. A gap,
  * where the walk ended too early, has the reason in place of the offset.
  */
-enum key_flags { KEY_IS_PC = 1, KEY_GUESSED = 2, KEY_GAP = 4, KEY_ROOT = 8, KEY_ADDRESS = 16 };
+enum key_flags {
+    KEY_IS_PC = 1,
+    KEY_GUESSED = 2,
+    KEY_GAP = 4,
+    KEY_ROOT = 8,
+    KEY_ADDRESS = 16,
+    KEY_PHASE = 32, /* below the root: all that was measured in a phase; the offset is its number */
+    KEY_LABEL = 64  /* no code but a word: the offset is an enum arena_label */
+};
+
+/* What a file is that was read or written; and what is known to have passed, but not where. */
+enum arena_label {
+    LABEL_FILE,
+    LABEL_SOCKET,
+    LABEL_PIPE,
+    LABEL_TERMINAL,
+    LABEL_OTHER,
+    LABEL_NOT_ATTRIBUTED,
+    ARENA_LABELS
+};
 
 #define KEY_MAKE(module, flags, offset)                                                            \
     ((uint64_t)(module) << 40 | (uint64_t)(flags) << 32 | (uint32_t)(offset))
@@ -162,10 +285,12 @@ struct arena_record {
     uint64_t target;          /* where the call led: at an indirect site one of several */
     uint32_t first_site;      /* of its function's, which are numbered in a row */
     uint32_t site_count;      /* 0 too where its code is not edited */
+    uint32_t slot;            /* low half of its return address's, when it was entered first */
+    uint32_t unused;
     uint32_t child_by_site[]; /* addresses */
 };
 
-static_assert(sizeof(struct arena_record) == 56, "layout");
+static_assert(sizeof(struct arena_record) == 64, "layout");
 
 /* The process has the arena of engine exact below this: its addresses take four bytes. */
 #define ARENA_LOW_END (UINT64_C(1) << 32)
@@ -182,7 +307,8 @@ static inline uint64_t arena_record_bytes(uint32_t site_count)
 enum record_flags {
     RECORD_TAIL = 1,
     RECORD_BACK = 2,    /* the call led back to a context that was there: this only counts */
-    RECORD_OVERFLOW = 4 /* counts whatever there was no room for */
+    RECORD_OVERFLOW = 4, /* counts whatever there was no room for */
+    RECORD_VARIES = 8    /* with --height: it was entered with other slots, too */
 };
 
 /*
@@ -197,15 +323,39 @@ struct arena_record_chunk {
     _Atomic uint32_t used;
 };
 
-/* Nodes of one thread. `count` is raised after a node is complete. */
+/* Nodes of one thread follow, each node_bytes long. `count` is raised after one is complete. */
 struct arena_chunk {
     uint32_t next;
     _Atomic uint32_t count;
-    struct arena_node nodes[ARENA_CHUNK_NODES];
 };
 
 static_assert(sizeof(struct arena_node) == 24, "layout");
-static_assert(sizeof(struct arena_chunk) % 8 == 0, "layout");
+static_assert(sizeof(struct arena_chunk) == 8, "layout");
+
+static inline struct arena_node *chunk_node(const struct arena_chunk *chunk, uint32_t node_bytes,
+                                            uint32_t i)
+{
+    return (struct arena_node *)((char *)(uintptr_t)(chunk + 1) + (uint64_t)i * node_bytes);
+}
+
+/* Chunks are about as long, whatever the nodes: each thread has one. */
+static inline uint32_t chunk_nodes(uint32_t node_bytes)
+{
+    return ARENA_CHUNK_NODES * (uint32_t)sizeof(struct arena_node) / node_bytes;
+}
+
+static inline uint64_t chunk_bytes(uint32_t node_bytes)
+{
+    return sizeof(struct arena_chunk) + (uint64_t)chunk_nodes(node_bytes) * node_bytes;
+}
+
+/* A value of a node; NULL where it is not measured. */
+static inline uint64_t *node_value(const struct arena_header *h, const struct arena_node *node,
+                                   uint32_t value)
+{
+    uint8_t at = h->value_at[value];
+    return at ? (uint64_t *)(uintptr_t)(node + 1) + at - 1 : 0;
+}
 
 /* Four buckets for each power of two. */
 static inline unsigned histogram_bucket(uint64_t ticks)

@@ -45,15 +45,15 @@ static bool grow(struct tree *t)
 
 static uint32_t add_node(struct tree *t, uint32_t parent, uint64_t key, uint32_t hash)
 {
-    if (!t->chunk || t->chunk->count == ARENA_CHUNK_NODES) {
-        struct arena_chunk *chunk = arena_take(sizeof *chunk);
+    if (!t->chunk || t->chunk->count == chunk_nodes(guest->arena->node_bytes)) {
+        struct arena_chunk *chunk = arena_take(chunk_bytes(guest->arena->node_bytes));
         if (!chunk)
             return 0;
         chunk->next = t->thread->first_chunk;
         t->thread->first_chunk = arena_place(chunk);
         t->chunk = chunk;
     }
-    struct arena_node *node = &t->chunk->nodes[t->chunk->count];
+    struct arena_node *node = chunk_node(t->chunk, guest->arena->node_bytes, t->chunk->count);
     node->key = key;
     node->parent = parent;
     node->hash = hash;
@@ -122,7 +122,7 @@ void tree_want(const struct tree *t, uint32_t nodes)
     uint64_t most = (uint64_t)t->node_count + nodes;
     /* Each node, and the slots: twice as many as nodes, and all smaller tables before. */
     uint64_t slots_bytes = most * 4 > t->slot_count * UINT64_C(3) ? most * 4 * sizeof *t->slots : 0;
-    uint64_t wanted = arena->used + nodes * sizeof(struct arena_node) + slots_bytes;
+    uint64_t wanted = arena->used + nodes * (uint64_t)arena->node_bytes + slots_bytes;
     if (wanted > arena->wanted)
         arena->wanted = wanted;
 }

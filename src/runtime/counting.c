@@ -39,10 +39,12 @@ enum {
     RECORD_FIRST = offsetof(struct arena_record, first_site),
     RECORD_SITES = offsetof(struct arena_record, site_count),
     RECORD_TARGET = offsetof(struct arena_record, target),
+    RECORD_SLOT = offsetof(struct arena_record, slot),
+    RECORD_FLAGS = offsetof(struct arena_record, flags),
     RECORD_CHILD = offsetof(struct arena_record, child_by_site)
 };
 
-enum { MODRM_RAX = 0, MODRM_RCX = 1 << 3, FROM_RSP = 4, FROM_RBP = 5, SIB_RSP = 0x24 };
+enum { FROM_RCX = 1, FROM_RSP = 4, FROM_RBP = 5, SIB_RSP = 0x24 }; /* in a ModRM byte */
 
 bool site_is_indirect(const struct plan_site *s)
 {
@@ -77,6 +79,19 @@ static uint8_t *emit_slow(struct emitter *e, const uint8_t *slow_pointer)
     EMIT(e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
             "\xc3");               /* ret */
     return begin;
+}
+
+/* With --height: is the slot, whose low half is in ecx or edx, another than before? */
+static void emit_height(struct emitter *e, bool in_edx)
+{
+    emit_u8(e, 0x39); /* cmp [rax + slot], ecx */
+    emit_u8(e, in_edx ? 0x50 : 0x48);
+    emit_u8(e, RECORD_SLOT);
+    uint8_t *same = emit_short(e, 0x74);
+    EMIT(e, "\x83\x48"); /* or dword [rax + flags], varies */
+    emit_u8(e, RECORD_FLAGS);
+    emit_u8(e, RECORD_VARIES);
+    land(e, same);
 }
 
 /* rdx: from the low half of a slot's address to its entry of the mirror. */
@@ -147,6 +162,11 @@ static uint8_t *emit_common(struct emitter *e, bool tail, const uint8_t *slow_po
     emit_find_callee(e, &none, &not_there);
     EMIT(e, "\x48\xff\x40"); /* inc qword [rax + count] */
     emit_u8(e, RECORD_COUNT);
+    if (guest->flags & CHANNEL_HEIGHT) {
+        EMIT(e, "\x8d\x54\x24"); /* lea edx, [rsp + …] */
+        emit_u8(e, new_slot_at);
+        emit_height(e, true);
+    }
     if (tail || folds()) {
         EMIT(e, "\x8b\x40"); /* mov eax, [rax + enter] */
         emit_u8(e, RECORD_ENTER);
@@ -203,15 +223,16 @@ bool counting_leave_common(const struct common_code *c, struct walk_registers *r
 
 /* --- direct sites ------------------------------------------------------------------------------- */
 
-/* lea of the function's own slot, with `pushed` bytes on the stack that were not there before. */
-static void emit_own_slot(struct emitter *e, const struct plan_site *s, unsigned reg,
-                          int32_t pushed)
+enum { NEW_SLOT_AT = 16 }; /* from rsp, behind rcx and rax */
+
+/* lea rax, [the function's own slot], with `pushed` bytes on the stack that were not there before. */
+static void emit_own_slot(struct emitter *e, const struct plan_site *s, int32_t pushed)
 {
-    emit_u8(e, 0x8d);
+    EMIT(e, "\x48\x8d");
     if (s->slot_base == SLOT_RSP)
-        emit_distance(e, reg | FROM_RSP, SIB_RSP, pushed + s->slot_bytes);
+        emit_distance(e, FROM_RSP, SIB_RSP, pushed + s->slot_bytes);
     else
-        emit_distance(e, reg | FROM_RBP, -1, s->slot_bytes);
+        emit_distance(e, FROM_RBP, -1, s->slot_bytes);
 }
 
 /* rcx: from the low half of a slot's address to its entry of the mirror. */
@@ -226,21 +247,20 @@ static void emit_entry_in_rcx(struct emitter *e)
 /* The record in rax becomes that of the callee's frame, or of this one, after a tail jump. */
 static void emit_enter(struct emitter *e, const struct plan_site *s)
 {
-    const unsigned new_slot_at = 16;
     if (is_tail(s) || folds()) {
         EMIT(e, "\x8b\x40"); /* mov eax, [rax + enter] */
         emit_u8(e, RECORD_ENTER);
     }
     EMIT(e, "\x8d\x4c\x24"); /* lea ecx, [rsp + …] */
-    emit_u8(e, new_slot_at);
+    emit_u8(e, NEW_SLOT_AT);
     emit_entry_in_rcx(e);
     EMIT(e, "\x48\x89\x41\x08"); /* mov [rcx + 8], rax */
     if (is_tail(s))
         return;
     EMIT(e, "\x48\x8d\x44\x24"); /* lea rax, [rsp + …]: the slot */
-    emit_u8(e, new_slot_at);
+    emit_u8(e, NEW_SLOT_AT);
     EMIT(e, "\x48\x03\x44\x24"); /* add rax, [rsp + …]: the return address */
-    emit_u8(e, new_slot_at);
+    emit_u8(e, NEW_SLOT_AT);
     EMIT(e, "\x48\x89\x01"); /* mov [rcx], rax */
 }
 
@@ -249,34 +269,38 @@ static void emit_fast(struct emitter *e, const struct edited_module *m, const st
 {
     const int32_t pushed = 16 + (is_tail(s) ? 0 : 8);
     const uint8_t *target = (const uint8_t *)m->base + s->target;
-    EMIT(e, "\x50\x51"  /* push rax, rcx */
-            "\x48");    /* lea rax, [own slot] */
-    emit_own_slot(e, s, MODRM_RAX, pushed);
-    emit_own_slot(e, s, MODRM_RCX, pushed); /* lea ecx, [own slot] */
+    EMIT(e, "\x50\x51"); /* push rax, rcx */
+    emit_own_slot(e, s, pushed);
+    EMIT(e, "\x89\xc1"); /* mov ecx, eax */
     emit_entry_in_rcx(e);
     EMIT(e, "\x48\x03\x00"   /* add rax, [rax]: the return address there */
             "\x48\x39\x01"); /* cmp [rcx], rax: is it for this frame? */
-    uint8_t *unknown = emit_near(e, 0x85);
+    uint8_t *unknown = emit_short(e, 0x75);
     EMIT(e, "\x48\x8b\x49\x08" /* mov rcx, [rcx + 8]: record */
             "\x81\x79");       /* cmp dword [rcx + first_site], this function's */
     emit_u8(e, RECORD_FIRST);
     emit_u32(e, m->first_site + s->first_rank);
-    uint8_t *wrong_function = emit_near(e, 0x85);
+    uint8_t *wrong_function = emit_short(e, 0x75);
     EMIT(e, "\x8b"); /* mov eax, [rcx + the site's place] */
-    emit_distance(e, MODRM_RAX | 1, -1, (int32_t)(RECORD_CHILD + 4 * (s->rank - s->first_rank)));
+    emit_distance(e, FROM_RCX, -1, (int32_t)(RECORD_CHILD + 4 * (s->rank - s->first_rank)));
     EMIT(e, "\x85\xc0"); /* test eax, eax */
-    uint8_t *none = emit_near(e, 0x84);
+    uint8_t *none = emit_short(e, 0x74);
     EMIT(e, "\x48\xff\x40"); /* inc qword [rax + count] */
     emit_u8(e, RECORD_COUNT);
+    if (guest->flags & CHANNEL_HEIGHT) {
+        EMIT(e, "\x8d\x4c\x24"); /* lea ecx, [rsp + …] */
+        emit_u8(e, NEW_SLOT_AT);
+        emit_height(e, false);
+    }
     if (!(s->flags & SITE_TO_LEAF))
         emit_enter(e, s);
     layout->restoring = (uint16_t)(e->at - stub);
     EMIT(e, "\x59\x58"); /* pop rcx, rax */
     emit_jump(e, target);
     layout->slow = (uint16_t)(e->at - stub);
-    land_near(e, unknown);
-    land_near(e, wrong_function);
-    land_near(e, none);
+    land(e, unknown);
+    land(e, wrong_function);
+    land(e, none);
     EMIT(e, "\x52\xb9"); /* push rdx; mov ecx, site */
     emit_u32(e, m->first_site + s->rank);
     EMIT(e, "\xe8"); /* call the common code */
@@ -301,10 +325,8 @@ void counting_write(struct emitter *e, const struct edited_module *m, const stru
                               : is_tail(s)                 ? COMMON_TAIL
                                                            : COMMON_CALL;
     EMIT(e, "\x50\x51\x52"); /* push rax, rcx, rdx */
-    if (common != COMMON_SLOW) {
-        EMIT(e, "\x48"); /* lea rax, [own slot] */
-        emit_own_slot(e, s, MODRM_RAX, 24 + 8 + (is_tail(s) ? 0 : 8));
-    }
+    if (common != COMMON_SLOW)
+        emit_own_slot(e, s, 24 + 8 + (is_tail(s) ? 0 : 8));
     EMIT(e, "\xb9"); /* mov ecx, site */
     emit_u32(e, m->first_site + s->rank);
     EMIT(e, "\xe8"); /* call the common code */

@@ -44,7 +44,7 @@ void pristine_map(struct edited_module *m, const struct edit_request *r)
         p->start = r->bias + h->p_vaddr - before;
         p->bytes = (before + h->p_filesz + PAGE - 1) & ~(uint64_t)(PAGE - 1);
         for (unsigned k = 0; k < 2; k++) {
-            long got = raw_syscall6(SYS_mmap, 0, (long)p->bytes, PROT_READ | PROT_EXEC,
+            long got = raw_syscall6(SYS_mmap, 0, (long)p->bytes, PROT_READ,
                                     MAP_PRIVATE | MAP_NORESERVE, r->file,
                                     (long)(h->p_offset - before));
             p->copies[k] = got > 0 ? (uint8_t *)got : NULL;
@@ -68,6 +68,7 @@ static bool put_back(struct pristine *p, unsigned k)
 {
     if (!p->copies[k])
         return false;
+    raw_syscall3(SYS_mprotect, (long)p->copies[k], (long)p->bytes, PROT_READ | PROT_EXEC);
     long got = raw_syscall6(SYS_mremap, (long)p->copies[k], (long)p->bytes, (long)p->bytes,
                             MREMAP_MAYMOVE | MREMAP_FIXED, (long)p->start, 0);
     p->copies[k] = NULL;
@@ -95,8 +96,6 @@ static bool keep_rooms(const struct edited_module *m, struct pristine *p)
         any = true;
         copy(p->copies[0] + (room - p->start), (const uint8_t *)room, bytes);
     }
-    if (any)
-        raw_syscall3(SYS_mprotect, (long)p->copies[0], (long)p->bytes, PROT_READ | PROT_EXEC);
     return any;
 }
 

@@ -39,7 +39,7 @@ static inline void emit_jump(struct emitter *e, const uint8_t *target)
     emit_relative(e, target);
 }
 
-/* A forward jump whose distance is filled in later. */
+/* A forward jump of at most 127 bytes whose distance is filled in later. */
 static inline uint8_t *emit_short(struct emitter *e, uint8_t opcode)
 {
     emit_u8(e, opcode);

@@ -41,7 +41,7 @@
  * the same multiple of 8 MB apart.)
  */
 struct mirror_entry {
-    uint64_t tag; /* 0: not known, whatever the record is */
+    uint64_t tag;
     struct arena_record *record;
 };
 
@@ -87,6 +87,7 @@ struct entered {
     bool is_indirect; /* the site may have several callees */
     uint64_t ret;     /* its return address, if whoever puts that there writes the mirror, too */
     uint32_t flags;   /* enum record_flags */
+    uint32_t slot;    /* low half of the address of its return address */
     uint64_t site_key; /* for the arena: of the return address, or of the tail jump */
     struct callee callee; /* the function that was entered */
 };

@@ -117,6 +117,7 @@ ALWAYS_INLINE void fill(struct arena_record *new, const struct arena_record *par
     new->parent = parent ? place_of(parent) : 0;
     new->flags = how->flags;
     new->target = how->target;
+    new->slot = how->slot;
     new->site = how->site_key;
     new->callee = how->callee.key;
     __atomic_fetch_add((uint64_t *)&exact_state.arena->records, 1, __ATOMIC_RELAXED);
@@ -211,6 +212,7 @@ struct arena_record *records_bound(struct records *r, struct arena_record *unbou
     struct arena_record *parent = arena_at(unbound->parent);
     struct entered how = {.target = callee->function,
                           .flags = unbound->flags,
+                          .slot = unbound->slot,
                           .site_key = unbound->site,
                           .callee = *callee};
     for (uint32_t i = 0; i < parent->site_count; i++) {

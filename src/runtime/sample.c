@@ -1,6 +1,6 @@
 /* One sample: the signal handler. event.c has what makes the kernel send the signal. */
+#include "runtime/charge.h"
 #include "runtime/memory.h"
-#include "runtime/thread.h"
 #include "runtime/trampoline.h"
 
 #include "runtime/arch/x86_64/syscall.h"
@@ -28,7 +28,7 @@ static void take_registers(const ucontext_t *context, struct walk_registers *r)
  * What may be read without asking: the thread's own stack where earlier walks have been, or the
  * page that the stack pointer is in. The red zone below rsp is part of it.
  */
-static struct walk_memory memory_for(const struct thread *t, uint64_t sp)
+struct walk_memory sample_memory(const struct thread *t, uint64_t sp)
 {
     uint64_t low = sp - RED_ZONE;
     if (low >= t->stack_start && sp < t->stack_end)
@@ -40,7 +40,7 @@ static struct walk_memory memory_for(const struct thread *t, uint64_t sp)
  * A walk that has read its way to the thread's first frame knows the stack. Further down it is
  * asked for page by page, each once: walks skip the pages of large frames, and end at marks.
  */
-static void learn_stack(struct thread *t, const struct walk_memory *memory, uint64_t sp)
+void sample_learn_stack(struct thread *t, const struct walk_memory *memory, uint64_t sp)
 {
     enum { PAGE = 4096, MOST_AT_A_TIME = 1 << 20 };
     if (memory->start <= t->first_sp && t->first_sp < memory->end &&
@@ -53,7 +53,7 @@ static void learn_stack(struct thread *t, const struct walk_memory *memory, uint
         t->stack_start -= PAGE;
 }
 
-static uint64_t key_of(const struct walk_modules *modules, const struct walk_frame *f)
+uint64_t sample_key(const struct walk_modules *modules, const struct walk_frame *f)
 {
     uint32_t flags =
         (f->flags & FRAME_IS_PC ? KEY_IS_PC : 0u) | (f->flags & FRAME_GUESSED ? KEY_GUESSED : 0u);
@@ -62,30 +62,52 @@ static uint64_t key_of(const struct walk_modules *modules, const struct walk_fra
     return KEY_MAKE(modules_id(modules, f->module), flags, f->pc - modules->items[f->module].base);
 }
 
-/* The node of the walked stack; frames that were there before keep their nodes. 0: no room. */
-static uint32_t node_of_stack(struct thread *t, const struct walk_modules *modules)
+/* What is known of the stack's nodes holds for one phase. */
+bool sample_enter_phase(struct thread *t)
 {
-    const struct thread_stack *s = &t->stack;
-    uint32_t node = t->record->root;
+    uint32_t phase = guest->arena->phase;
+    if (!t->record->root && !tree_begin(&t->tree, t->record))
+        return false;
+    if (t->base && t->phase == phase)
+        return true;
+    uint32_t base = t->record->root;
+    if (phase)
+        base = tree_child(&t->tree, base, KEY_MAKE(0, KEY_PHASE, phase));
+    if (!base)
+        return false;
+    t->base = base;
+    t->phase = phase;
+    t->stack.past_count = 0;
+    if (t->second)
+        t->second->stack.past_count = 0;
+    trampoline_forget(t);
+    return true;
+}
+
+/* The node of the walked stack; frames that were there before keep their nodes. 0: no room. */
+uint32_t sample_node(struct thread *t, struct thread *of, const struct walk_modules *modules)
+{
+    const struct thread_stack *s = &of->stack;
+    uint32_t node = t->base;
     if (s->end != WALK_COMPLETE)
         node = tree_child(&t->tree, node, KEY_MAKE(0, KEY_GAP, s->end));
     else if (s->kept)
-        node = t->nodes[s->kept - 1];
+        node = of->nodes[s->kept - 1];
     for (uint32_t i = s->kept; i < s->count && node;) {
         uint64_t keys[TREE_PATH_MOST];
         uint32_t count = s->count - i < TREE_PATH_MOST ? s->count - i : TREE_PATH_MOST;
         for (uint32_t k = 0; k < count; k++) /* our own stand-ins for libc's are not shown */
             keys[k] = modules_role(modules, s->frames[i + k].module) == ROLE_OURS
                           ? 0
-                          : key_of(modules, &s->frames[i + k]);
-        node = tree_path(&t->tree, node, keys, count, t->nodes + i);
+                          : sample_key(modules, &s->frames[i + k]);
+        node = tree_path(&t->tree, node, keys, count, of->nodes + i);
         i += count;
     }
     return node;
 }
 
 /* Walks the stack; one that is deeper than there is room for, once more with more room. */
-static void walk(struct thread *t, const struct walk_modules *modules,
+void sample_walk(struct thread *t, const struct walk_modules *modules,
                  const struct walk_registers *r, struct walk_memory *memory, struct stack_mark mark)
 {
     enum { GROWTH = 16 };
@@ -141,7 +163,7 @@ static uint64_t settle(struct thread *t)
 /* One sample may stand for several ticks. False: there is no room for it yet. */
 static bool take_sample(struct thread *t, const ucontext_t *context, uint64_t ticks)
 {
-    if (!t->record->root && !tree_begin(&t->tree, t->record)) {
+    if (!sample_enter_phase(t)) {
         owe(t, LOST_NO_ROOM, ticks);
         return false;
     }
@@ -152,16 +174,16 @@ static bool take_sample(struct thread *t, const ucontext_t *context, uint64_t ti
         return true;
     }
     const struct walk_modules *modules = guest->modules;
-    struct walk_memory memory = memory_for(t, r.value[X86_RSP]);
+    struct walk_memory memory = sample_memory(t, r.value[X86_RSP]);
     const struct walk_memory at_first = memory;
     struct marks_met met;
     trampoline_prepare_walk(&met);
     memory.marks = &met.walk;
     struct stack_mark mark = trampoline_intact(t, r.value[X86_RSP]);
-    walk(t, modules, &r, &memory, mark);
+    sample_walk(t, modules, &r, &memory, mark);
     if (t->stack.end == WALK_COMPLETE)
-        learn_stack(t, &memory, r.value[X86_RSP]);
-    uint32_t node = node_of_stack(t, modules);
+        sample_learn_stack(t, &memory, r.value[X86_RSP]);
+    uint32_t node = sample_node(t, t, modules);
     if (!node) {
         t->stack.past_count = 0; /* the nodes of its frames are not complete */
         trampoline_forget(t);
@@ -173,6 +195,7 @@ static bool take_sample(struct thread *t, const ucontext_t *context, uint64_t ti
     ((struct arena_node *)arena_at(node))->count += (uint32_t)weight;
     struct arena_thread *record = t->record;
     record->samples += weight;
+    t->accounted_ns += weight * guest->arena->period_ns;
     record->ends[t->stack.end] += weight;
     record->frames_walked += t->stack.count - t->stack.kept;
     if (guest->flags & CHANNEL_VERIFY)
@@ -216,10 +239,11 @@ static void on_signal(int number, siginfo_t *info, void *context)
     }
     if (guest->arena->detach && (guest->flags & CHANNEL_EXACT))
         detach_tick(t);
-    if (guest->flags & CHANNEL_NO_SAMPLES)
+    if (!(guest->arena->events.mask & EVENTS_BY_SAMPLES))
         return;
-    if (guest->arena->paused) {
-        trampoline_unmark(t, (uint64_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RSP]);
+    uint64_t sp = (uint64_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RSP];
+    if (guest->arena->paused || guest->arena->program_paused) {
+        trampoline_unmark(t, sp);
         return;
     }
     /* However deep the stack, little of the time is ours: the program must get on. */
@@ -227,7 +251,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     uint64_t ticks = t->timer < 0 ? 1 : event_timer_ticks(t, info);
     if (!ticks)
         return;
-    if (start - t->handler_end < t->pause_ticks) {
+    if (start - t->handler_end < t->pause_ticks || charge_is_under_way(t, sp)) {
         owe(t, LOST_BUSY, ticks);
         return;
     }

@@ -2,7 +2,9 @@
  * The beginning: before every constructor of the program and its libraries (-z initfirst), and
  * again in each child that is forked.
  */
+#include "runtime/blocking.h"
 #include "runtime/channel_format.h"
+#include "runtime/standins.h"
 #include "runtime/thread.h"
 #include "runtime/trampoline.h"
 
@@ -106,6 +108,21 @@ void say_cpu_time(void)
     guest->arena->said_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
+/* Between these the linker puts the list; without any stand-in there is none. */
+extern const struct standin first_standin[] __asm__("__start_standins")
+    __attribute__((weak, visibility("hidden")));
+extern const struct standin end_of_standins[] __asm__("__stop_standins")
+    __attribute__((weak, visibility("hidden")));
+
+void standins_prepare(void)
+{
+    // cppcheck-suppress comparePointers
+    for (const struct standin *s = first_standin; s < end_of_standins; s++)
+        if (!*s->real)
+            *s->real = dlsym(RTLD_NEXT, s->name);
+    dlerror(); /* what this libc or program does not have is no error of the program's */
+}
+
 static __attribute__((destructor)) void at_exit(void)
 {
     exact_process_ends();
@@ -119,6 +136,8 @@ static __attribute__((constructor)) void start(int argc, char **argv, char **env
     exec_prepare();
     syscalls_prepare();
     waits_prepare();
+    blocking_prepare();
+    standins_prepare();
     char *address = take_variable(environment, CHANNEL_VARIABLE);
     if (!address)
         return;

@@ -24,6 +24,16 @@ struct thread {
     uint32_t owed[ARENA_LOSSES]; /* ticks that count as lost until the next sample */
     uint32_t *nodes;             /* the tree's node of each frame of the stack */
     size_t array_bytes;          /* of the stack's arrays and the nodes, in one piece */
+    uint32_t phase, base; /* the phase of the last sample, and its node: contexts begin there */
+
+    /* For events that the program's own calls make; see charge.h. */
+    struct thread *second;  /* its stack and nodes only: the handler must not find ours half made */
+    uint64_t charging_at;   /* the frame that is at the tree; 0: none */
+    uint64_t accounted_ns;  /* of wall time: samples, and calls that waited */
+    uint64_t memory_left;   /* bytes to the next point of memory that is sampled; see heap.c */
+    uint64_t memory_behind; /* from there to the end of its block */
+    uint64_t memory_calls;  /* calls that asked for some so far */
+    uint64_t random;
 
     /* The first sample comes after a random part of a period, so that short threads count. */
     uint64_t first_period_ns; /* 0: it has come */
@@ -65,6 +75,10 @@ struct thread {
 
 /* More room for frames, if there is memory. What the last walk found is lost. */
 bool thread_grow(struct thread *thread, uint32_t frames);
+
+/* A structure that nobody uses; NULL when there is no memory. And back. */
+struct thread *thread_take(void);
+void thread_keep(struct thread *thread);
 
 /* Notes the name that the thread has now. */
 void thread_read_name(struct thread *thread);

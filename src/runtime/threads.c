@@ -3,7 +3,7 @@
  * clean-up. A structure is taken in the creating thread, so that the new one has nothing to
  * allocate, and is used again when the thread has ended.
  */
-#include "runtime/thread.h"
+#include "runtime/charge.h"
 #include "runtime/trampoline.h"
 
 #include "runtime/arch/x86_64/syscall.h"
@@ -45,7 +45,7 @@ static void unlock_list(void)
     __atomic_store_n((uint32_t *)&guest->thread_list_lock, 0, __ATOMIC_RELEASE);
 }
 
-static struct thread *take_structure(void)
+struct thread *thread_take(void)
 {
     lock_list();
     struct thread *t = unused;
@@ -54,15 +54,16 @@ static struct thread *take_structure(void)
     unlock_list();
     if (t) {
         size_t bytes = t->array_bytes;
-        uint32_t *nodes = t->nodes;
-        struct thread_stack stack = {.room = t->stack.room,
-                                     .past = t->stack.past,
-                                     .frames = t->stack.frames,
-                                     .fresh = t->stack.fresh};
-        memset(t, 0, sizeof *t);
+        uint32_t *nodes = t->nodes, room = t->stack.room;
+        struct walk_past_frame *past = t->stack.past;
+        struct walk_frame *frames = t->stack.frames, *fresh = t->stack.fresh;
+        memset(t, 0, sizeof *t); /* no copy of it is made: the thread's stack may be small */
         t->array_bytes = bytes;
         t->nodes = nodes;
-        t->stack = stack;
+        t->stack.room = room;
+        t->stack.past = past;
+        t->stack.frames = frames;
+        t->stack.fresh = fresh;
         return t;
     }
     t = raw_mmap(sizeof *t, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
@@ -94,7 +95,7 @@ bool thread_grow(struct thread *t, uint32_t frames)
     return true;
 }
 
-static void keep_structure(struct thread *t)
+void thread_keep(struct thread *t)
 {
     lock_list();
     t->next = unused;
@@ -143,6 +144,7 @@ static bool adopt(struct thread *t)
     }
     t->record->tid = t->tid;
     t->record->start_ns = clock_ns(CLOCK_MONOTONIC);
+    t->record->paused_before_ns = arena_paused_ns(guest->arena, t->record->start_ns);
     thread_read_name(t);
     lock_list();
     t->next = guest->threads;
@@ -150,6 +152,7 @@ static bool adopt(struct thread *t)
     t->record->next = guest->arena->first_thread;
     guest->arena->first_thread = arena_place(t->record);
     unlock_list();
+    charge_thread_begins(t);
     self = t;
     return event_start(t);
 }
@@ -158,7 +161,7 @@ struct thread *thread_begin(void)
 {
     if (self && self->of == guest && self->record)
         return self;
-    struct thread *t = guest->arena && !is_confined() ? take_structure() : NULL;
+    struct thread *t = guest->arena && !is_confined() ? thread_take() : NULL;
     if (!t || !adopt(t))
         return NULL;
     pthread_setspecific(end_key, t);
@@ -171,10 +174,12 @@ void thread_end(void)
     if (!t || t->of != guest || !guest->arena)
         return;
     masks_thread_ends();
+    charge_thread_ends(t);
     if (!is_confined()) {
         event_stop(t);
         thread_read_name(t);
         t->record->end_ns = clock_ns(CLOCK_MONOTONIC);
+        t->record->paused_ns = arena_paused_ns(guest->arena, t->record->end_ns);
     }
     trampoline_unmark(t, (uint64_t)__builtin_frame_address(0));
     exact_thread_ends();
@@ -187,15 +192,26 @@ void thread_end(void)
         }
     }
     unlock_list();
-    keep_structure(t);
+    thread_keep(t);
 }
 
+/*
+ * A handler ends. A thread that charges an event may have been taken out of that for good, by a
+ * signal whose handler jumped elsewhere: it is waited for, but not for ever.
+ */
 void threads_wait_for_handlers(void)
 {
+    enum { LONGEST_NS = 2000000000 };
     lock_list();
-    for (struct thread *t = guest->threads; t; t = t->next)
+    for (struct thread *t = guest->threads; t; t = t->next) {
         while (t != self && t->busy)
             give_way();
+        if (t == self || !charge_is_at_work(t))
+            continue;
+        uint64_t start_ns = clock_ns(CLOCK_MONOTONIC);
+        while (charge_is_at_work(t) && clock_ns(CLOCK_MONOTONIC) - start_ns < LONGEST_NS)
+            give_way();
+    }
     unlock_list();
 }
 
@@ -227,14 +243,14 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *made,
     if (guest->arena && is_confined())
         guest->arena->threads_not_sampled++;
     else if (guest->arena)
-        t = take_structure();
+        t = thread_take();
     if (!t)
         return real_pthread_create(made, attributes, start, argument);
     t->start = start;
     t->argument = argument;
     int status = real_pthread_create(made, attributes, begin_thread, t);
     if (status)
-        keep_structure(t);
+        thread_keep(t);
     return status;
 }
 

@@ -3,7 +3,7 @@
  * that mask, and are to be sampled too. No tick comes while the thread waits, since time in the
  * kernel does not count, so our signal ends no wait.
  */
-#include "runtime/process.h"
+#include "runtime/blocking.h"
 
 #include <dlfcn.h>
 #include <poll.h>
@@ -45,14 +45,22 @@ static const sigset_t *without_ours(const sigset_t *mask, sigset_t *copy)
 EXPORTED int sigsuspend(const sigset_t *mask)
 {
     sigset_t copy;
-    return real_sigsuspend(without_ours(mask, &copy));
+    struct wait w;
+    wait_begin(&w, (const void *)real_sigsuspend, EVENT_WALL);
+    int result = real_sigsuspend(without_ours(mask, &copy));
+    wait_end(&w);
+    return result;
 }
 
 EXPORTED int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
                    const sigset_t *mask)
 {
     sigset_t copy;
-    return real_ppoll(fds, count, timeout, without_ours(mask, &copy));
+    struct wait w;
+    wait_begin(&w, (const void *)real_ppoll, EVENT_WALL);
+    int result = real_ppoll(fds, count, timeout, without_ours(mask, &copy));
+    wait_end(&w);
+    return result;
 }
 
 /* What ppoll is called as in programs that were built with _FORTIFY_SOURCE. */
@@ -63,26 +71,42 @@ EXPORTED int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec
                          const sigset_t *mask, size_t room)
 {
     sigset_t copy;
-    return real_ppoll_chk(fds, count, timeout, without_ours(mask, &copy), room);
+    struct wait w;
+    wait_begin(&w, (const void *)real_ppoll_chk, EVENT_WALL);
+    int result = real_ppoll_chk(fds, count, timeout, without_ours(mask, &copy), room);
+    wait_end(&w);
+    return result;
 }
 
 EXPORTED int pselect(int count, fd_set *read, fd_set *write, fd_set *other,
                      const struct timespec *timeout, const sigset_t *mask)
 {
     sigset_t copy;
-    return real_pselect(count, read, write, other, timeout, without_ours(mask, &copy));
+    struct wait w;
+    wait_begin(&w, (const void *)real_pselect, EVENT_WALL);
+    int result = real_pselect(count, read, write, other, timeout, without_ours(mask, &copy));
+    wait_end(&w);
+    return result;
 }
 
 EXPORTED int epoll_pwait(int epoll, struct epoll_event *events, int most, int timeout_ms,
                          const sigset_t *mask)
 {
     sigset_t copy;
-    return real_epoll_pwait(epoll, events, most, timeout_ms, without_ours(mask, &copy));
+    struct wait w;
+    wait_begin(&w, (const void *)real_epoll_pwait, EVENT_WALL);
+    int result = real_epoll_pwait(epoll, events, most, timeout_ms, without_ours(mask, &copy));
+    wait_end(&w);
+    return result;
 }
 
 EXPORTED int epoll_pwait2(int epoll, struct epoll_event *events, int most,
                           const struct timespec *timeout, const sigset_t *mask)
 {
     sigset_t copy;
-    return real_epoll_pwait2(epoll, events, most, timeout, without_ours(mask, &copy));
+    struct wait w;
+    wait_begin(&w, (const void *)real_epoll_pwait2, EVENT_WALL);
+    int result = real_epoll_pwait2(epoll, events, most, timeout, without_ours(mask, &copy));
+    wait_end(&w);
+    return result;
 }

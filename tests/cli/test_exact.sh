@@ -53,6 +53,16 @@ record own.ctp --engine exact --modules calls
 check "modules" 1 "$(($(fact sites own.ctp) > 10 && $(fact sites own.ctp) * 10 < $(fact sites all.ctp)))"
 check "modules output" "$(cat expected)" "$(cat printed)"
 
+# What was mapped for a library goes with it.
+gcc -g -O1 -rdynamic -o reload "$here/exact/reload.c" &&
+    gcc -shared -fPIC -o libshort.so "$here/exact/short.S" || exit 1
+puns=$("$calltrail" doctor --edit --list libshort.so | grep -c ' pun ')
+check "puns in a library" 1 "$((puns > 5))"
+"$calltrail" record --no-lines --engine exact -o reload.ctp ./reload ./libshort.so 20 2>said >printed
+check "puns go with their library" "0 more, 60 calls" "$(cat printed)"
+check "puns of each load" "0 60" "$(fact sites_not_edited reload.ctp) $("$calltrail" export \
+    --to folded reload.ctp | sed -n 's/.*;loop_call;tick //p')"
+
 usage() { # name, words, options...
     local name=$1 words=$2
     shift 2
@@ -61,5 +71,33 @@ usage() { # name, words, options...
 }
 usage "no such engine" "there is no engine 'magic'" --engine magic
 usage "options of another engine" "go with --engine exact" --max-nodes 5
-usage "no duration" "neither --delay nor --duration" --engine exact --duration 1
 usage "no number" "not a number of contexts" --engine exact --max-nodes many
+
+# --delay and --duration: calls of that time alone, and then the program's own code again.
+gcc -O2 -pthread -o detach "$here/exact/detach.c" || exit 1
+check "detach, plain" "the code is the file's, 0 wrong" "$(./detach)"
+for options in "--duration 0.2" "--delay 0.1 --duration 0.1" "-e cpu --duration 0.2"; do
+    # shellcheck disable=SC2086
+    said=$("$calltrail" record --no-lines --engine exact $options -o part.ctp ./detach until 2>/dev/null)
+    check "detach, $options" "the code is the file's, 0 wrong" "$said"
+    [ "$(fact calls part.ctp)" -gt 1000 ] && echo "ok exact calls, $options" ||
+        echo "FAIL exact calls, $options: only $(fact calls part.ctp)"
+done
+
+# --height, against what the program measures itself.
+gcc -g -O1 -fno-omit-frame-pointer -o heights "$here/exact/heights.c" || exit 1
+"$calltrail" record --no-lines --engine exact --height -o heights.ctp ./heights >expected 2>/dev/null
+for metric in height height_varies; do
+    "$calltrail" export --to folded --metric $metric heights.ctp >$metric.folded
+done
+python3 - >heights.txt <<'P'
+def read(name):
+    lines = (line.rsplit(" ", 1) for line in open(name))
+    return {path: int(value) for path, value in lines}
+heights, varies = read("height.folded"), read("height_varies.folded")
+start = next(path for path in heights if path.endswith(";main"))
+for path in sorted(heights):
+    if path.startswith(start + ";") and path.split(";")[-1] in ("big", "small", "leaf"):
+        print("main" + path[len(start):], heights[path] - heights[start], *["varies"] * (path in varies))
+P
+check "heights" "$(cat expected)" "$(cat heights.txt)"

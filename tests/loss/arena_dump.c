@@ -71,10 +71,11 @@ static void print_context(uint32_t tid, const struct arena_node *n)
 static void print_contexts(const struct arena_thread *t)
 {
     const struct arena_chunk *c;
-    for (uint32_t place = t->first_chunk; (c = at(place, sizeof *c)); place = c->next)
-        for (uint32_t i = 0; i < c->count && i < ARENA_CHUNK_NODES; i++)
-            if (c->nodes[i].count)
-                print_context(t->tid, &c->nodes[i]);
+    uint32_t node_bytes = ((const struct arena_header *)(const void *)bytes)->node_bytes;
+    for (uint32_t place = t->first_chunk; (c = at(place, chunk_bytes(node_bytes))); place = c->next)
+        for (uint32_t i = 0; i < c->count && i < chunk_nodes(node_bytes); i++)
+            if (chunk_node(c, node_bytes, i)->count)
+                print_context(t->tid, chunk_node(c, node_bytes, i));
 }
 
 static void print_arena(void)

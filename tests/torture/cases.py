@@ -4,7 +4,9 @@ The name begins with the row. The source is NAME.c unless it is given. `checks` 
 result of a recorded run (class Result in scripts/check-torture) that return what is wrong, or None.
 """
 
+import collections
 import os
+import re
 import shutil
 import subprocess
 
@@ -18,7 +20,7 @@ class Case:
                  burns=True, complete=0.999, status=0, notes=None, refused=None,
                  refused_status=1, more=(), prepare=None, command=None, launch=None,
                  record_options=(), recorded_env=None, noticed=None, timeout_s=None,
-                 exact_not=None):
+                 exact_not=None, exact_options=()):
         self.name, self.source, self.flags = name, source or name + ".c", list(flags)
         self.compiler, self.arguments, self.checks = compiler, list(arguments), list(checks)
         self.burns, self.complete, self.status = burns, complete, status
@@ -29,6 +31,8 @@ class Case:
         self.record_options, self.recorded_env = list(record_options), recorded_env or {}
         self.noticed, self.timeout_s = noticed, timeout_s  # for what the suite must find wrong
         self.exact_not = exact_not  # why it is left out under engine exact
+        self.exact_options = list(exact_options)
+        self.is_first_way = True  # of those in which the program is built
 
     def builds(self):
         for out, flags, files in self.more:
@@ -123,6 +127,52 @@ def seen_or_lost(function, least):
     return check
 
 
+def part_of(name):
+    """A function that the compiler has split is one function."""
+    return re.sub(r"\.(cold|part|isra|constprop|llvm)\b.*", "", name)
+
+
+def truth(result, only=None):
+    """Calls as the program has counted them itself (truth.h), all of them and in their contexts; or
+    only those of some functions."""
+    if "calls" not in result.info:
+        return None
+    contexts, counts = collections.Counter(), {}
+    for line in result.run.stdout.decode().split("\n"):
+        match = re.match(r"(context|calls) (\S+) (\d+)$", line)
+        if match and match.group(1) == "context":
+            contexts[match.group(2)] += int(match.group(3))
+        elif match:
+            counts[match.group(2)] = int(match.group(3))
+    if not contexts and not counts:
+        return "the program says nothing of its calls"
+    known = {name for context in contexts for name in context.split(";")}
+    called, found = collections.Counter(), collections.Counter()
+    contexts_of = []  # of each node, its known functions; a parent comes before its children
+    for parent, name, calls in result.calls():
+        name, context = part_of(name), contexts_of[parent] if parent >= 0 else ""
+        if name in known:
+            context += ";" * bool(context) + name
+        contexts_of.append(context)
+        if calls:
+            called[name] += calls
+            if name in known:
+                found[context] += calls
+    if only is not None:
+        counts = {}
+    wrong = ["%s: %d calls, not %d" % (context, found[context], contexts[context])
+             for context in sorted(set(contexts) | set(found)) if contexts[context] != found[context]
+             and (only is None or context.split(";")[-1] in only)]
+    for names, count in counts.items():
+        got = sum(called[name] for name in names.split("|"))
+        if got != count:
+            wrong.append("%s: %d calls, not %d" % (names, got, count))
+    if wrong:
+        return "%d of %d counts differ (%d uncounted): %s" % (
+            len(wrong), len(set(contexts) | set(found)) + len(counts),
+            result.info["slow_uncounted"], "; ".join(wrong[:4]))
+
+
 PLUGINS = [("plugin_%s.so" % name, ["-shared", "-fPIC", "-DNAME=" + name], ["plugin.c"])
            for name in ("a", "b")]
 
@@ -148,6 +198,26 @@ def end(how, status, **more):
     """Row 16: one way to end without warning."""
     return Case("r16_" + how, "r16_ends.c", arguments=[how], status=status,
                 checks=[ms("before_the_end", 200), ms("beside", 60)] + more.pop("checks", []), **more)
+
+
+def ways(name, source, *built, **more):
+    """One program, built in several ways: (ending, compiler, flags)."""
+    flags = more.pop("flags", [])
+    found = [Case(name + "_" + ending, source, compiler=compiler, flags=flags_ + flags, burns=False,
+                  **{"checks": [truth], **more}) for ending, compiler, flags_ in built]
+    for case in found[1:]:
+        case.is_first_way = False
+    return found
+
+
+LEVELS = [("gcc_O2", "cc", ["-O2"]), ("gcc_O0", "cc", ["-O0"]), ("gcc_O3", "cc", ["-O3"]),
+          ("gcc_Os", "cc", ["-Os"]), ("gcc_frame", "cc", ["-O2", "-fno-omit-frame-pointer"]),
+          ("clang_O2", "clang", ["-O2"]), ("clang_O0", "clang", ["-O0"]),
+          ("clang_Os", "clang", ["-Os"])]
+FIXED = ["-fno-pie", "-no-pie"]
+LIBRARY = [("r26_library.so", ["-shared", "-fPIC", "-fcf-protection=full"], ["r26_library.c"])]
+FOLDED = ["-O2", "-ffunction-sections", "-Wl,--icf=all"]
+PLUGIN_C = [("plugin_c.so", ["-shared", "-fPIC", "-DNAME=c"], ["plugin.c"])]
 
 
 def limit(what, function, **more):
@@ -224,7 +294,7 @@ LONG = """r40_exec_thread r06_masks r07_spawn r07_popen r07_clone r07_fork_tree 
 r10_throw_clang r10_throw_static_unwinder r11_longjmp_chk r15_backtrace r16_segv r16_abort r16_term r16_exec
 r17_tls_surplus r18_folder r18_not_in_path r19_files r19_memory r19_few_files r43_contexts
 r43_small_shm r43_launched_fsize r45_user r45_pid r45_session r45_setuid r02_huge_fork
-suite_signal suite_stderr suite_samples""".split()
+suite_signal suite_stderr suite_samples r25_tables_gcc_retpoline r33_split_stack_gcc r34_rust_O""".split()
 
 CASES = [
     # 44: the program's view of itself
@@ -285,6 +355,9 @@ CASES = [
     Case("r11_longjmp_chk", "r11_longjmp.c", flags=["-O2", "-D_FORTIFY_SOURCE=2"]),
     Case("r11_async", checks=[ms("afterwards", 100), few_lost]),
     Case("r12_coroutines", checks=[ms("in_coroutine", 50, below="body")]),
+    *ways("r12_reused_stacks", "r12_reused_stacks.c", *LEVELS[:2]),
+    *ways("r12_copied_stacks", "r12_copied_stacks.c", *LEVELS[:2],
+          exact_not="contexts of stacks that are copied may be those of another: a limit of the engine"),
     # 13: a way of a million frames, which takes room that is not there at once
     Case("r13_deep", checks=[seen_or_lost("recurse", 20), ms("without_end", 20)]),
     # 14: unknown ways; the walk ends with a reason
@@ -338,12 +411,59 @@ CASES = [
     # 22: malloc from everywhere
     Case("r22_malloc", checks=[processes(41)]),
     # 41: functions that know their caller
+    Case("r41_callers"),
+    # 23 to 35, 46, 47: what an editor of code may break. Most programs count their own calls.
     Case("r23_registers", burns=False),
+    Case("r24_entries", burns=False, checks=[truth]),
+    *ways("r25_tables", "r25_tables.c",
+          ("gcc_O2", "cc", ["-O2"]), ("gcc_fixed", "cc", ["-O2"] + FIXED), ("gcc_O0", "cc", ["-O0"]),
+          ("clang_O2", "clang", ["-O2"]), ("clang_fixed", "clang", ["-O2"] + FIXED),
+          ("clang_retpoline", "clang", ["-O2", "-mretpoline"])),
+    # The compiler says nothing of how the stack lies inside its thunks.
+    *ways("r25_tables", "r25_tables.c", complete=0.1, *[
+          ("gcc_retpoline", "cc", ["-O2", "-mindirect-branch=thunk", "-mfunction-return=thunk"])]),
+    *ways("r26_links", "r26_links.c",
+          ("gcc_O2", "cc", ["-O2"]), ("gcc_copied", "cc", ["-O2"] + FIXED),
+          ("gcc_no_plt", "cc", ["-O2", "-fno-plt"]),
+          ("gcc_ibt", "cc", ["-O2", "-fcf-protection=full", "-Wl,-z,ibtplt,-z,lazy"]),
+          ("gcc_ibt_now", "cc", ["-O2", "-fcf-protection=full", "-Wl,-z,now"]),
+          ("gcc_folded", "cc", FOLDED + ["-fuse-ld=gold"]), ("gcc_lto", "cc", ["-O2", "-flto"]),
+          ("clang_no_plt", "clang", ["-O2", "-fno-plt"]),
+          ("clang_folded", "clang", FOLDED + FIXED + ["-fuse-ld=lld"]),
+          flags=["-L.", "-l:r26_library.so", "-Wl,-rpath,$ORIGIN"], more=LIBRARY),
     Case("r27_tails", flags=["-O2"], burns=False),
+    *ways("r28_arguments", "r28_arguments.c", *LEVELS),
     Case("r29_in_stubs", burns=False, complete=0.95),
     Case("r30_traps", burns=False),
-
-    Case("r41_callers"),
+    Case("r31_storm", burns=False, more=PLUGINS + PLUGIN_C, checks=[truth]),
+    *ways("r32_callbacks", "r32_callbacks.c", *LEVELS[:2]),
+    *ways("r32_only_own", "r32_callbacks.c", *LEVELS[:2], exact_options=["--modules", "*r32_*"],
+          checks=[lambda result: truth(result, ("difference", "sorts", "left", "right"))]),
+    *ways("r33_frames", "r33_frames.c", *LEVELS),
+    # A function that needs a new piece of the stack is entered once more, by the call that gives it one.
+    *ways("r33_split_stack", "r33_frames.c", ("gcc", "cc", ["-O2", "-fsplit-stack", "-fuse-ld=gold"]),
+          checks=[lambda result: truth(result, ("leaf", "all", "many_times", "aligned", "realigned"))]),
+    *ways("r34_objects", "r34_objects.cpp",
+          ("gcc_O2", "cxx", ["-O2"]), ("gcc_O0", "cxx", ["-O0"]), ("gcc_O3", "cxx", ["-O3"]),
+          ("gcc_Os", "cxx", ["-Os"]), ("gcc_lto", "cxx", ["-O2", "-flto"]),
+          ("gcc_no_frame", "cxx", ["-O1", "-fomit-frame-pointer"]),
+          ("static_unwinder", "cxx", ["-O2", "-static-libgcc", "-static-libstdc++"]),
+          ("clang_O3", "clangxx", ["-O3"]), ("clang_Os", "clangxx", ["-Os"]),
+          ("clang_O0", "clangxx", ["-O0"]),
+          ("clang_lto", "clangxx", ["-O2", "-flto", "-fuse-ld=lld"])),
+    *ways("r34_rust", "r34_rust.rs",
+          ("O", "rustc", ["-O"]), ("debug", "rustc", []),
+          ("static_unwinder", "rustc", ["-O", "-C", "link-arg=-static-libgcc"]),
+          ("lto", "rustc", ["-C", "opt-level=s", "-C", "lto=fat"])),
+    # A program that compares its code with its file finds the edits; --modules leaves it alone.
+    Case("r35_same", "r35_own_code.c", arguments=["same"], burns=False,
+         exact_options=["--modules", "lib*"]),
+    Case("r35_changes", "r35_own_code.c", arguments=["changes"], burns=False, checks=[truth]),
+    Case("r35_patches", "r35_own_code.c", arguments=["patches"], burns=False),
+    *ways("r46_pushes", "r46_pushes.c", *LEVELS,
+          ("gcc_push", "cc", ["-Os", "-mpush-args", "-mno-accumulate-outgoing-args"])),
+    *ways("r47_cold", "r47_cold.c", *LEVELS,
+          ("gcc_sections", "cc", ["-O2", "-freorder-functions", "-ffunction-sections"])),
     # 43: limits on files and shared memory
     Case("r43_contexts"),
     Case("r43_fsize", "r43_contexts.c", arguments=["fsize"]),
@@ -375,5 +495,15 @@ CASES = [
     broken("function", "ms in expected_function"),
     broken("left", "left behind"),
 ]
-for case in CASES:
-    case.selected = case.name not in LONG
+EDITING = re.compile(r"r(2[3-9]|3[0-5]|46|47)_|r12_reused")
+# Of the others, what a selection with engine exact runs: threads, forks, jumps, ends.
+ALSO_EXACT = """r07_fork r07_vfork r08_short r10_throw_gcc r11_longjmp r12_coroutines r16_kill r42_raw_fork
+r44_closefrom""".split()
+
+
+def is_selected(case, engine):
+    """Part of the short run? What an editor may break is run by the engine that edits."""
+    if engine == "exact":
+        return case.name in ALSO_EXACT or (
+            bool(EDITING.match(case.name)) and case.is_first_way and case.name not in LONG)
+    return case.name not in LONG and case.is_first_way and not EDITING.match(case.name)

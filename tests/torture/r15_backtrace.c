@@ -16,7 +16,7 @@ static int without_marks(void *const *frames, int count)
     int real = 0;
     Dl_info info;
     for (int i = 0; i < count; i++)
-        real += !dladdr(frames[i], &info) || !strstr(info.dli_fname, "libcalltrail-rt");
+        real += !dladdr(frames[i], &info) || !strstr(info.dli_fname, "libcalltrail-");
     return real;
 }
 

@@ -306,7 +306,7 @@ static void find_runtime_end()
     FILE *maps = fopen("/proc/self/maps", "r");
     unsigned long start, end;
     while (maps && fgets(line, sizeof line, maps))
-        if (strstr(line, "libcalltrail-rt") && sscanf(line, "%lx-%lx", &start, &end) == 2)
+        if (strstr(line, "libcalltrail-") && sscanf(line, "%lx-%lx", &start, &end) == 2)
             runtime_end = end;
     if (maps)
         fclose(maps);

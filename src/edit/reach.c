@@ -1,0 +1,137 @@
+#include "edit/reach.h"
+
+void reach_begin(struct reach *reach, uint32_t function, uint32_t offset)
+{
+    vec_push(&reach->runs, (struct reach_run){.start = offset, .function = function});
+}
+
+void reach_add(struct reach *reach, uint32_t end, bool is_last)
+{
+    struct reach_run *run = &reach->runs.items[reach->runs.count - 1];
+    run->end = end;
+    run->is_ended = is_last;
+}
+
+void reach_add_taken(struct reach *reach, uint32_t address)
+{
+    vec_push(&reach->taken, address);
+}
+
+void reach_add_branch(struct reach *reach, uint32_t from, uint64_t to)
+{
+    if (to <= UINT32_MAX)
+        vec_push(&reach->branches, (struct reach_branch){from, (uint32_t)to});
+}
+
+static int compare_runs(const void *a, const void *b)
+{
+    const struct reach_run *x = a, *y = b;
+    if (x->start != y->start)
+        return x->start < y->start ? -1 : 1;
+    return x->function < y->function ? -1 : x->function > y->function;
+}
+
+static int compare_branches(const void *a, const void *b)
+{
+    const struct reach_branch *x = a, *y = b;
+    return x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* The last run that begins at or before an offset, if it goes so far. */
+static struct reach_run *find_run(const struct reach *reach, uint32_t offset)
+{
+    size_t low = 0, high = reach->runs.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (reach->runs.items[middle].start <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    struct reach_run *run = low ? &reach->runs.items[low - 1] : NULL;
+    return run && offset < run->end ? run : NULL;
+}
+
+static size_t find_branch(const struct reach *reach, uint32_t from)
+{
+    size_t low = 0, high = reach->branches.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (reach->branches.items[middle].from < from)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+typedef VEC(uint32_t) offsets;
+
+static void reach_function(struct reach *reach, const struct reach_run *run, offsets *to_do)
+{
+    const struct reach_run *begin = reach->runs.items, *end = begin + reach->runs.count;
+    uint32_t function = run->function;
+    while (run > begin && run[-1].function == function)
+        run--;
+    for (; run < end && run->function == function; run++)
+        if (run->from > run->start)
+            vec_push(to_do, run->start);
+}
+
+/* What is behind `offset` in its run is reached; where that leads to is left to do. */
+static void arrive(struct reach *reach, uint32_t offset, offsets *to_do)
+{
+    struct reach_run *run = find_run(reach, offset);
+    if (!run || offset >= run->from)
+        return;
+    uint32_t end = run->from;
+    run->from = offset;
+    for (size_t i = find_branch(reach, offset);
+         i < reach->branches.count && reach->branches.items[i].from < end; i++) {
+        if (reach->branches.items[i].to == REACH_ANYWHERE)
+            reach_function(reach, run, to_do);
+        else
+            vec_push(to_do, reach->branches.items[i].to);
+    }
+}
+
+static void arrive_from_outside(struct reach *reach, uint32_t offset, offsets *to_do)
+{
+    arrive(reach, offset, to_do);
+    while (to_do->count)
+        arrive(reach, to_do->items[--to_do->count], to_do);
+}
+
+void reach_follow(struct reach *reach, const struct targets *targets)
+{
+    offsets to_do = {0};
+    if (reach->runs.count)
+        qsort(reach->runs.items, reach->runs.count, sizeof *reach->runs.items, compare_runs);
+    if (reach->branches.count)
+        qsort(reach->branches.items, reach->branches.count, sizeof *reach->branches.items,
+              compare_branches);
+    for (size_t i = 0; i < reach->runs.count; i++)
+        reach->runs.items[i].from = reach->runs.items[i].end;
+    for (uint32_t at = targets->start; at < targets->end; at++)
+        if (targets_is_entry(targets, at))
+            arrive_from_outside(reach, at, &to_do);
+    for (size_t i = 0; i < reach->taken.count; i++) {
+        const struct reach_run *run = find_run(reach, reach->taken.items[i]);
+        if (run && run->is_ended)
+            arrive_from_outside(reach, reach->taken.items[i], &to_do);
+    }
+    vec_free(&to_do);
+}
+
+bool reach_has(const struct reach *reach, uint32_t offset)
+{
+    const struct reach_run *run = find_run(reach, offset);
+    return run && offset >= run->from;
+}
+
+void reach_free(struct reach *reach)
+{
+    vec_free(&reach->runs);
+    vec_free(&reach->branches);
+    vec_free(&reach->taken);
+}

@@ -1,0 +1,195 @@
+#include "record/metrics.h"
+
+enum source {
+    SOURCE_CPU,
+    SOURCE_RETURNS,
+    SOURCE_CALLS,
+    SOURCE_HEIGHT,
+    SOURCE_HEIGHT_VARIES,
+    SOURCE_WALL,
+    SOURCE_BLOCKED,
+    SOURCE_MALLOC,
+    SOURCE_MALLOC_CALLS,
+    SOURCE_HEAP_PEAK,
+    SOURCE_HEAP_EXIT,
+    SOURCE_HEAP_BLOCKS,
+    SOURCE_LOCK,
+    SOURCE_LOCK_TIMES,
+    SOURCE_READ,
+    SOURCE_WRITTEN,
+    SOURCE_FIRST_PERF /* the first of them */
+};
+
+struct kind {
+    enum source source;
+    uint32_t event;
+    const char *name, *unit, *description;
+    enum ctp_metric_kind kind;
+};
+
+/* The first of those that were asked for is what reports show. */
+static const struct kind kinds[] = {
+    {SOURCE_CPU, EVENT_CPU, "cpu", "ns", "user CPU time", CTP_METRIC_SAMPLED},
+    {SOURCE_WALL, EVENT_WALL, "wall", "ns",
+     "time from the thread's start to its end: running in user mode (sampled), waiting in calls "
+     "(measured), and not attributed",
+     CTP_METRIC_EXACT},
+    {SOURCE_BLOCKED, EVENT_WALL, "blocked", "ns", "time in calls that wait", CTP_METRIC_EXACT},
+    {SOURCE_MALLOC, EVENT_MALLOC, "malloc", "bytes", "memory that was asked for",
+     CTP_METRIC_SAMPLED},
+    {SOURCE_MALLOC_CALLS, EVENT_MALLOC, "malloc_calls", "calls", "calls that asked for memory",
+     CTP_METRIC_SAMPLED},
+    {SOURCE_HEAP_PEAK, EVENT_HEAP, "heap_peak", "bytes",
+     "memory in use when the process had most in use, by who asked for it", CTP_METRIC_SAMPLED},
+    {SOURCE_HEAP_EXIT, EVENT_HEAP, "heap_exit", "bytes",
+     "memory that was never freed, by who asked for it", CTP_METRIC_SAMPLED},
+    {SOURCE_HEAP_BLOCKS, EVENT_HEAP, "heap_exit_blocks", "blocks",
+     "how many pieces of memory were never freed", CTP_METRIC_SAMPLED},
+    {SOURCE_LOCK, EVENT_LOCK, "lock", "ns", "time waited for locks, conditions and threads",
+     CTP_METRIC_EXACT},
+    {SOURCE_LOCK_TIMES, EVENT_LOCK, "lock_waits", "waits", "how often there was a wait",
+     CTP_METRIC_EXACT},
+    {SOURCE_READ, EVENT_IO, "io_read", "bytes", "bytes read, by kind of file", CTP_METRIC_EXACT},
+    {SOURCE_WRITTEN, EVENT_IO, "io_written", "bytes", "bytes written, by kind of file",
+     CTP_METRIC_EXACT},
+    {SOURCE_RETURNS, 0, "returns", "returns", "returns of calls that were under way at a sample",
+     CTP_METRIC_AT_LEAST},
+    {SOURCE_CALLS, 0, "calls", "calls", "calls of this context", CTP_METRIC_EXACT},
+    {SOURCE_HEIGHT, 0, "height", "bytes",
+     "stack between the outermost return address and this context's own, when it was entered first: "
+     "of each context alone, sums mean nothing",
+     CTP_METRIC_EXACT},
+    {SOURCE_HEIGHT_VARIES, 0, "height_varies", "contexts",
+     "contexts that were entered with another height, too", CTP_METRIC_EXACT},
+};
+
+static uint32_t add(struct metric_set *set, struct profile_writer *w, uint32_t source,
+                    const struct kind *k, uint64_t period)
+{
+    struct ctp_metric metric = {.name = profile_add_string(w, k->name),
+                                .unit = profile_add_string(w, k->unit),
+                                .description = profile_add_string(w, k->description),
+                                .kind = k->kind,
+                                .period = k->kind == CTP_METRIC_SAMPLED ? period : 0};
+    uint32_t index = profile_add_metric(w, &metric);
+    set->items[set->count].index = index;
+    set->items[set->count++].source = source;
+    return index;
+}
+
+void metrics_add(struct metric_set *set, struct profile_writer *w,
+                 const struct arena_events *events, uint64_t period_ns,
+                 const struct metrics_wanted *wanted)
+{
+    *set = (struct metric_set){.period_ns = period_ns, .cpu = CTP_NONE};
+    set->layout.events = *events;
+    arena_lay_out(&set->layout);
+    uint64_t memory_period = events->memory_period_bytes;
+    for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        struct kind k = kinds[i];
+        uint64_t period = k.event & EVENTS_OF_MEMORY ? memory_period : period_ns;
+        bool is_height = k.source == SOURCE_HEIGHT || k.source == SOURCE_HEIGHT_VARIES;
+        bool is_there = k.source == SOURCE_RETURNS ? wanted->returns
+                        : k.source == SOURCE_CALLS ? wanted->calls
+                        : is_height                ? wanted->heights
+                                                   : events->mask & k.event;
+        if (!is_there)
+            continue;
+        if ((k.event & EVENTS_OF_MEMORY) && memory_period <= 1)
+            k.kind = CTP_METRIC_EXACT;
+        if (k.source == SOURCE_MALLOC_CALLS || k.source == SOURCE_HEAP_BLOCKS)
+            period = 1; /* no number of calls is what a sample stands for */
+        uint32_t index = add(set, w, k.source, &k, period);
+        if (k.source == SOURCE_CPU)
+            set->cpu = index;
+    }
+}
+
+/* What the kernel calls them; without a period, samples stand for as many as they say. */
+void metrics_add_perf(struct metric_set *set, struct profile_writer *w,
+                      const struct perf_wanted *wanted)
+{
+    for (uint32_t i = 0; i < wanted->count; i++) {
+        const struct perf_event_wanted *e = &wanted->items[i];
+        struct kind k = {.name = e->name,
+                         .unit = e->is_time ? "ns" : "events",
+                         .description = "as the kernel counts them, by the context in user mode",
+                         .kind = e->period == 1 ? CTP_METRIC_EXACT : CTP_METRIC_SAMPLED};
+        set->perf[i] = add(set, w, SOURCE_FIRST_PERF + i, &k, e->period);
+    }
+}
+
+static uint64_t value(const struct metric_set *set, const struct arena_node *n, uint32_t which)
+{
+    const uint64_t *at = n ? node_value(&set->layout, n, which) : NULL;
+    return at ? *at : 0;
+}
+
+/* Values that go down as well: what is below zero comes from memory that was freed meanwhile. */
+static uint64_t not_negative(uint64_t v)
+{
+    return (int64_t)v < 0 ? 0 : v;
+}
+
+static uint64_t whole_calls(uint64_t v)
+{
+    return (not_negative(v) + CALLS_ONE / 2) / CALLS_ONE;
+}
+
+static uint64_t source_value(const struct metric_set *set, uint32_t source,
+                             const struct arena_node *n, uint64_t heap_peak,
+                             const struct node_extra *e)
+{
+    uint64_t cpu_ns = n ? n->count * set->period_ns : 0;
+    uint64_t blocked_ns = value(set, n, VALUE_BLOCKED_NS) + e->blocked_ns;
+    switch (source) {
+    case SOURCE_CPU:
+        return cpu_ns;
+    case SOURCE_RETURNS:
+        return n ? n->returns : 0;
+    case SOURCE_CALLS:
+        return e->calls;
+    case SOURCE_HEIGHT:
+        return e->height;
+    case SOURCE_HEIGHT_VARIES:
+        return e->height_varies;
+    case SOURCE_WALL:
+        return cpu_ns + blocked_ns + e->elapsed_ns;
+    case SOURCE_BLOCKED:
+        return blocked_ns;
+    case SOURCE_MALLOC:
+        return value(set, n, VALUE_MALLOC_BYTES);
+    case SOURCE_MALLOC_CALLS:
+        return whole_calls(value(set, n, VALUE_MALLOC_CALLS));
+    case SOURCE_HEAP_PEAK:
+        return not_negative(value(set, n,
+                                  value(set, n, VALUE_HEAP_PEAK) == heap_peak ? VALUE_HEAP_SAVED
+                                                                              : VALUE_HEAP_LIVE));
+    case SOURCE_HEAP_EXIT:
+        return not_negative(value(set, n, VALUE_HEAP_LIVE));
+    case SOURCE_HEAP_BLOCKS:
+        return whole_calls(value(set, n, VALUE_HEAP_BLOCKS));
+    case SOURCE_LOCK:
+        return value(set, n, VALUE_LOCK_NS);
+    case SOURCE_LOCK_TIMES:
+        return value(set, n, VALUE_LOCK_TIMES);
+    case SOURCE_READ:
+        return value(set, n, VALUE_READ_BYTES) + e->read_bytes;
+    case SOURCE_WRITTEN:
+        return value(set, n, VALUE_WRITTEN_BYTES) + e->written_bytes;
+    default:
+        return e->perf ? e->perf[source - SOURCE_FIRST_PERF] : 0;
+    }
+}
+
+void metrics_write(struct metric_set *set, struct profile_writer *w, const struct arena_node *n,
+                   uint64_t heap_peak, const struct node_extra *extra)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        uint64_t v = source_value(set, set->items[i].source, n, heap_peak, extra);
+        if (v > UINT64_MAX / 2 - set->items[i].total)
+            v = 0;
+        set->items[i].total += v;
+        profile_write_values(w, set->items[i].index, &v, 1);
+    }
+}

@@ -1,0 +1,144 @@
+#include "runtime/charge.h"
+
+#include "runtime/memory.h"
+#include "runtime/trampoline.h"
+
+#include "runtime/arch/x86_64/syscall.h"
+
+/* What a walk from this very instruction needs: its own frame's rule is in our module's table. */
+static inline __attribute__((always_inline)) void take_registers_here(struct walk_registers *r)
+{
+    for (unsigned i = 0; i < X86_COUNT; i++)
+        r->value[i] = 0;
+    __asm__ volatile("0: leaq 0b(%%rip), %%rax\n\t"
+                     "movq %%rax, %c[rip](%[r])\n\t"
+                     "movq %%rsp, %c[rsp](%[r])\n\t"
+                     "movq %%rbp, %c[rbp](%[r])\n\t"
+                     "movq %%rbx, %c[rbx](%[r])\n\t"
+                     "movq %%r12, %c[r12](%[r])\n\t"
+                     "movq %%r13, %c[r13](%[r])\n\t"
+                     "movq %%r14, %c[r14](%[r])\n\t"
+                     "movq %%r15, %c[r15](%[r])"
+                     :
+                     : [r] "r"(r->value), [rip] "i"(X86_RIP * 8), [rsp] "i"(X86_RSP * 8),
+                       [rbp] "i"(X86_RBP * 8), [rbx] "i"(X86_RBX * 8), [r12] "i"(X86_R12 * 8),
+                       [r13] "i"(X86_R13 * 8), [r14] "i"(X86_R14 * 8), [r15] "i"(X86_R15 * 8)
+                     : "rax", "memory");
+}
+
+static bool is_on_own_stack(const struct thread *t, uint64_t address)
+{
+    return address >= t->stack_start && address < t->first_sp;
+}
+
+/* A frame that was left by a jump lies below all that runs later on the same stack. */
+bool charge_is_under_way(struct thread *t, uint64_t sp)
+{
+    if (t->charging_at && sp > t->charging_at && is_on_own_stack(t, sp) &&
+        is_on_own_stack(t, t->charging_at))
+        t->charging_at = 0;
+    return t->charging_at != 0;
+}
+
+static bool begin_charging(struct thread *t, uint64_t frame)
+{
+    if (!t->second || charge_is_under_way(t, frame))
+        return false;
+    __atomic_store_n(&t->charging_at, frame,
+                     __ATOMIC_SEQ_CST); /* before the modules are looked at */
+    return true;
+}
+
+static void end_charging(struct thread *t)
+{
+    __atomic_store_n(&t->charging_at, 0, __ATOMIC_RELEASE);
+}
+
+static struct thread *known_thread(void)
+{
+    struct thread *t = thread_self();
+    return t && t->of == guest && t->record ? t : NULL;
+}
+
+static uint32_t no_context(const struct thread *t)
+{
+    __atomic_fetch_add((uint32_t *)&guest->arena->without_context, 1, __ATOMIC_RELAXED);
+    return t ? t->record->root : 0;
+}
+
+static uint32_t leaf(struct thread *t, const struct walk_modules *modules, uint32_t node,
+                     const void *function)
+{
+    struct walk_frame f = {.pc = (uint64_t)function, .module = UINT32_MAX, .flags = FRAME_IS_PC};
+    for (uint32_t i = 0; i < modules->count; i++)
+        if (f.pc >= modules->items[i].start && f.pc < modules->items[i].end)
+            f.module = i;
+    return tree_child(&t->tree, node, sample_key(modules, &f));
+}
+
+__attribute__((noinline)) uint32_t charge_context(const void *function)
+{
+    struct thread *t = known_thread();
+    struct walk_registers r;
+    take_registers_here(&r);
+    uint64_t sp = r.value[X86_RSP];
+    if (!t || !begin_charging(t, sp))
+        return no_context(t);
+    const struct walk_modules *modules = guest->modules;
+    struct walk_memory memory = sample_memory(t, sp);
+    struct marks_met met;
+    trampoline_prepare_walk(&met);
+    memory.marks = &met.walk;
+    uint32_t node = 0;
+    if (sample_enter_phase(t)) {
+        sample_walk(t->second, modules, &r, &memory, (struct stack_mark){0});
+        if (t->second->stack.end == WALK_COMPLETE)
+            sample_learn_stack(t, &memory, sp);
+        node = sample_node(t, t->second, modules);
+        if (!node)
+            t->second->stack.past_count = 0; /* the nodes of its frames are not complete */
+        if (node && function)
+            node = leaf(t, modules, node, function);
+    }
+    if (!node)
+        tree_want(&t->tree, t->second->stack.count + 1);
+    end_charging(t);
+    return node ? node : no_context(t);
+}
+
+__attribute__((noinline)) uint32_t charge_label(uint32_t node, enum arena_label label)
+{
+    struct thread *t = known_thread();
+    if (!t || !node || !begin_charging(t, (uint64_t)__builtin_frame_address(0)))
+        return node;
+    uint32_t child = tree_child(&t->tree, node, KEY_MAKE(0, KEY_LABEL, label));
+    end_charging(t);
+    return child ? child : node;
+}
+
+void charge_add(uint32_t node, enum arena_value value, uint64_t amount)
+{
+    if (!node || !guest->arena)
+        return;
+    uint64_t *at = node_value(guest->arena, arena_at(node), value);
+    if (at) /* handlers of the program may add to the same */
+        __atomic_fetch_add(at, amount, __ATOMIC_RELAXED);
+}
+
+void charge_thread_begins(struct thread *t)
+{
+    if (guest->arena->events.mask & ~(uint32_t)EVENT_CPU)
+        t->second = thread_take();
+}
+
+/* A call that it was waiting in when it was cancelled has ended. */
+void charge_thread_ends(struct thread *t)
+{
+    if (t->record->waits_in && !is_confined())
+        charge_add(t->record->waits_in, VALUE_BLOCKED_NS,
+                   clock_ns(CLOCK_MONOTONIC) - t->record->waits_since_ns);
+    t->record->waits_in = 0;
+    if (t->second)
+        thread_keep(t->second);
+    t->second = NULL;
+}

@@ -1,0 +1,71 @@
+/*
+ * Events that the program's own calls make: bytes, calls and times that are charged to the context
+ * of the caller. Unlike samples they come in the program's own code, where anything may happen:
+ *
+ * - A sample may come in between. It finds that the thread is at its tree, and is taken the next
+ *   time (as one for which there is no time).
+ * - A handler of the program may come in between, and make calls of its own: what they cost is
+ *   charged to the thread's root, and counted as without context.
+ * - That handler may never come back (longjmp). Then the frame that was at the tree is gone: seen
+ *   by whoever comes next and is further up the same stack.
+ *
+ * Nothing here allocates, locks, or sets errno. A thread has a second set of arrays for these
+ * walks, so that what the samples know of its stack, and their marks, stay as they are.
+ */
+#ifndef RUNTIME_CHARGE_H
+#define RUNTIME_CHARGE_H
+
+#include "runtime/thread.h"
+
+/* Is any of these events measured in this process, now? */
+static inline bool charge_wanted(uint32_t events)
+{
+    const struct arena_header *arena = guest->arena;
+    return arena && (arena->events.mask & events) && !arena->paused && !arena->program_paused;
+}
+
+/*
+ * The node of the context that has called our stand-in, with the function that it stands in for as
+ * its innermost frame. Where that cannot be had, the thread's root; 0 where there is not even that.
+ */
+uint32_t charge_context(const void *function);
+
+/* A node below that one, for a word. */
+uint32_t charge_label(uint32_t node, enum arena_label label);
+
+/* Adds to a value of a node (0: nowhere). */
+void charge_add(uint32_t node, enum arena_value value, uint64_t amount);
+
+/* A thread that is known to the runtime begins, and ends. */
+void charge_thread_begins(struct thread *thread);
+void charge_thread_ends(struct thread *thread);
+
+/* Is the thread in the middle of charging, seen from a signal handler that interrupted it at sp? */
+bool charge_is_under_way(struct thread *thread, uint64_t sp);
+
+/* The same, seen from another thread. */
+static inline bool charge_is_at_work(const struct thread *thread)
+{
+    return __atomic_load_n(&thread->charging_at, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* --- of samples, used for both (sample.c) ---------------------------------------------------- */
+
+struct stack_mark;
+
+struct walk_memory sample_memory(const struct thread *thread, uint64_t sp);
+void sample_learn_stack(struct thread *thread, const struct walk_memory *memory, uint64_t sp);
+void sample_walk(struct thread *thread, const struct walk_modules *modules,
+                 const struct walk_registers *registers, struct walk_memory *memory,
+                 struct stack_mark mark);
+
+/* The key of a frame. */
+uint64_t sample_key(const struct walk_modules *modules, const struct walk_frame *frame);
+
+/* Contexts begin at the node of the phase that the program is in. False: there is no room. */
+bool sample_enter_phase(struct thread *thread);
+
+/* The node of the stack that `of` has walked, in the tree of `thread`. */
+uint32_t sample_node(struct thread *thread, struct thread *of, const struct walk_modules *modules);
+
+#endif

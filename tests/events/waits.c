@@ -1,0 +1,155 @@
+/* Threads that sleep, wait for a pipe, for a lock, and run, for times that they measure themselves.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+static sem_t semaphore;
+static int ends[2], is_ready;
+static volatile int in_handler;
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static double user_s(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_THREAD, &u);
+    return (double)u.ru_utime.tv_sec + (double)u.ru_utime.tv_usec / 1e6;
+}
+
+__attribute__((noinline)) static double burn(double s)
+{
+    volatile unsigned x = 0;
+    double start = user_s();
+    do
+        for (int i = 0; i < 100000; i++)
+            x += (unsigned)i;
+    while (user_s() - start < s);
+    return user_s() - start;
+}
+
+static void nap(double s)
+{
+    struct timespec t = {(time_t)s, (long)((s - (double)(time_t)s) * 1e9)};
+    nanosleep(&t, NULL);
+}
+
+/* What each kind of waiting took, by the program's own clock, and how often a lock was not free. */
+static double slept, piped, locked, conditioned, posted, joined, polled;
+
+__attribute__((noinline)) static void sleeper(void)
+{
+    for (int i = 0; i < 100; i++) {
+        double start = now_s();
+        nap(0.003);
+        slept += now_s() - start;
+    }
+}
+
+__attribute__((noinline)) static void reader(void)
+{
+    char c;
+    double start = now_s();
+    while (read(ends[0], &c, 1) == 1 && c != 'q')
+        ;
+    piped += now_s() - start;
+}
+
+__attribute__((noinline)) static void locker(void)
+{
+    double start = now_s();
+    pthread_mutex_lock(&mutex);
+    locked += now_s() - start;
+    start = now_s();
+    while (!is_ready)
+        pthread_cond_wait(&condition, &mutex);
+    conditioned += now_s() - start;
+    pthread_mutex_unlock(&mutex);
+    start = now_s();
+    sem_wait(&semaphore);
+    posted += now_s() - start;
+}
+
+static void *run(void *what)
+{
+    if (what == &slept)
+        sleeper();
+    else if (what == &piped)
+        reader();
+    else if (what == &locked)
+        locker();
+    else
+        for (;;) /* to the end of the process */
+            pause();
+    return NULL;
+}
+
+static double handler_burnt;
+
+static void on_alarm(int number)
+{
+    (void)number;
+    handler_burnt += burn(0.1);
+    in_handler++;
+}
+
+/* A handler of the program that runs in a call: its time is not the call's as well. */
+__attribute__((noinline)) static void interrupted(void)
+{
+    struct itimerval soon = {{0, 0}, {0, 20000}};
+    signal(SIGALRM, on_alarm);
+    double start = now_s();
+    setitimer(ITIMER_REAL, &soon, NULL);
+    if (poll(NULL, 0, 1000) != -1 || errno != EINTR || in_handler != 1)
+        puts("poll was not interrupted by the one signal");
+    polled = now_s() - start;
+}
+
+int main(void)
+{
+    pthread_t threads[4];
+    void *const what[] = {&slept, &piped, &locked, NULL};
+    double burnt = 0, start = now_s();
+    sem_init(&semaphore, 0, 0);
+    if (pipe(ends))
+        return 1;
+    pthread_mutex_lock(&mutex);
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, run, what[i]);
+    burnt += burn(0.3);
+    nap(0.2);
+    pthread_mutex_unlock(&mutex);
+    nap(0.1);
+    pthread_mutex_lock(&mutex);
+    is_ready = 1;
+    pthread_cond_signal(&condition);
+    pthread_mutex_unlock(&mutex);
+    nap(0.15);
+    sem_post(&semaphore);
+    if (write(ends[1], "abq", 3) != 3)
+        return 1;
+    double begin = now_s();
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    joined = now_s() - begin;
+    interrupted();
+    printf("slept %f\npiped %f\nlocked %f\nconditioned %f\nposted %f\njoined %f\npolled %f\n",
+           slept, piped, locked, conditioned, posted, joined, polled);
+    printf("burnt %f\nhandler %f\nelapsed %f\n", burnt, handler_burnt, now_s() - start);
+    return 0;
+}
