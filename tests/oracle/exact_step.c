@@ -17,6 +17,7 @@
 #include "base/file.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <sched.h>
@@ -186,6 +187,7 @@ static int launch(struct run *run, struct ct_error *err)
     const struct timespec moment = {0, 1000000};
     run->recorder = fork();
     if (run->recorder == 0) {
+        dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
         execvp(run->settings.command[0], run->settings.command);
         fprintf(stderr, "exact_step: %s: cannot be started\n", run->settings.command[0]);
         _exit(127);
