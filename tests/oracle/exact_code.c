@@ -14,7 +14,8 @@
 
 static const char runtime_name[] = "libcalltrail-rt.so";
 
-/* --- what is mapped ------------------------------------------------------------------------------ */
+/* --- what is mapped ------------------------------------------------------------------------------
+ */
 
 static enum code_kind kind_of(const struct module_file *file)
 {
@@ -124,7 +125,8 @@ static bool is_anonymous(const struct code_view *view, uint64_t pc)
     return false;
 }
 
-/* --- one instruction ------------------------------------------------------------------------------ */
+/* --- one instruction
+ * ------------------------------------------------------------------------------ */
 
 static bool decode(const uint8_t *bytes, size_t size, ZydisDecodedInstruction *out)
 {
@@ -225,8 +227,8 @@ static struct code look_at(struct code_view *view, uint64_t pc)
     code.length = i.length;
     code.is_indirect = !i.raw.imm[0].is_relative;
     code.is_changed = size >= i.length && memcmp(bytes, now, i.length) != 0;
-    code.may_stay = code.is_changed && decode(now, size, &i) &&
-                    i.meta.category == ZYDIS_CATEGORY_COND_BR;
+    code.may_stay =
+        code.is_changed && decode(now, size, &i) && i.meta.category == ZYDIS_CATEGORY_COND_BR;
     return code;
 }
 

@@ -22,12 +22,12 @@ enum transfer { GOES_ON, CALLS, RETURNS, JUMPS, JUMPS_OR_GOES_ON, ENTERS_KERNEL 
 /* One instruction. */
 struct code {
     uint64_t pc;
-    uint8_t kind;      /* enum code_kind */
-    uint8_t transfer;  /* enum transfer: what the file has there; of a stub, what memory has */
-    uint8_t length;    /* likewise */
-    bool is_indirect;  /* the transfer's target is in a register or in memory */
-    bool is_changed;   /* memory has something else */
-    bool may_stay;     /* that is a conditional jump; others lead to a stub, perhaps by some steps */
+    uint8_t kind;     /* enum code_kind */
+    uint8_t transfer; /* enum transfer: what the file has there; of a stub, what memory has */
+    uint8_t length;   /* likewise */
+    bool is_indirect; /* the transfer's target is in a register or in memory */
+    bool is_changed;  /* memory has something else */
+    bool may_stay;    /* that is a conditional jump; others lead to a stub, perhaps by some steps */
     bool in_plt;
     bool at_start;     /* of a function that is no part of another */
     uint64_t part;     /* start of the piece of code that it is in */

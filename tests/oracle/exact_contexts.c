@@ -46,8 +46,7 @@ static void grow(struct contexts *contexts)
 uint32_t context_of(struct contexts *contexts, uint32_t parent, uint64_t site, uint64_t function,
                     bool is_tail)
 {
-    struct context new = {
-        .site = site, .function = function, .parent = parent, .is_tail = is_tail};
+    struct context new = {.site = site, .function = function, .parent = parent, .is_tail = is_tail};
     if (contexts->items.count * 2 >= contexts->slot_count)
         grow(contexts);
     uint32_t *slot = find(contexts, &new);

@@ -1,7 +1,7 @@
 /*
  * Calling contexts, each with a number: equal contexts have equal numbers, whether they were seen
- * by the driver or read from the engine's records. A context is its caller's context, the place that
- * it was entered from, and the function.
+ * by the driver or read from the engine's records. A context is its caller's context, the place
+ * that it was entered from, and the function.
  */
 #ifndef EXACT_CONTEXTS_H
 #define EXACT_CONTEXTS_H
@@ -17,8 +17,8 @@ struct context {
     uint64_t function; /* its start */
     uint32_t parent;
     bool is_tail;
-    uint64_t seen;    /* calls that the driver saw in the window and the engine had to count */
-    uint64_t counted; /* calls that the engine counted in the window */
+    uint64_t seen;      /* calls that the driver saw in the window and the engine had to count */
+    uint64_t counted;   /* calls that the engine counted in the window */
     uint32_t as_walked; /* see struct frame: where else the engine may have counted these */
 };
 

@@ -11,7 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* --- finding it ------------------------------------------------------------------------------------ */
+/* --- finding it
+ * ------------------------------------------------------------------------------------ */
 
 static Elf_Scn *section_of_type(Elf *elf, uint32_t type, Elf_Scn *after, GElf_Shdr *header)
 {
@@ -37,7 +38,8 @@ static bool find_symbol(Elf *elf, const char *name, uint64_t *value)
     return false;
 }
 
-/* A word of the global offset table that holds a distance from %fs, and what it is the distance of. */
+/* A word of the global offset table that holds a distance from %fs, and what it is the distance of.
+ */
 static bool find_distance(Elf *elf, GElf_Rela *found)
 {
     GElf_Shdr header;
@@ -83,8 +85,8 @@ static int map_arena(struct engine *engine, uint64_t address, struct ct_error *e
     if (maps)
         fclose(maps);
     int fd = found ? open(name, O_RDONLY | O_CLOEXEC) : -1;
-    void *bytes =
-        fd >= 0 ? mmap(NULL, end - start, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0) : MAP_FAILED;
+    void *bytes = fd >= 0 ? mmap(NULL, end - start, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0)
+                          : MAP_FAILED;
     if (fd >= 0)
         close(fd);
     if (bytes == MAP_FAILED)
@@ -146,7 +148,8 @@ void engine_free(struct engine *engine)
     *engine = (struct engine){0};
 }
 
-/* --- records --------------------------------------------------------------------------------------- */
+/* --- records
+ * --------------------------------------------------------------------------------------- */
 
 static const struct arena_record *record_at(const struct engine *engine, uint64_t address)
 {
@@ -197,16 +200,15 @@ typedef void visit_fn(const struct engine *engine, const struct arena_record *re
 
 static void each_record(const struct engine *engine, visit_fn *visit, void *argument)
 {
-    const struct arena_record_chunk *chunk =
-        at_place(engine, engine->thread->first_record_chunk);
+    const struct arena_record_chunk *chunk = at_place(engine, engine->thread->first_record_chunk);
     for (; chunk; chunk = at_place(engine, chunk->next)) {
         const uint8_t *bytes = (const uint8_t *)chunk + chunk->start;
         uint32_t used = chunk->used < chunk->room ? chunk->used : chunk->room;
         for (uint64_t at = 0; at < used;) {
             const struct arena_record *record = (const void *)(bytes + at);
             if (record->enter)
-                visit(engine, record,
-                      engine->arena_start + (uint64_t)(bytes + at - engine->arena), argument);
+                visit(engine, record, engine->arena_start + (uint64_t)(bytes + at - engine->arena),
+                      argument);
             at += record->enter ? arena_record_bytes(record->site_count) : ARENA_RECORD_ALIGN;
         }
     }
@@ -226,9 +228,9 @@ static void keep_count(const struct engine *engine, const struct arena_record *r
 
 void engine_begin(struct engine *engine)
 {
-    engine->counts_before = mmap(NULL, engine->arena_bytes / ARENA_RECORD_ALIGN * 8,
-                                 PROT_READ | PROT_WRITE,
-                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    engine->counts_before =
+        mmap(NULL, engine->arena_bytes / ARENA_RECORD_ALIGN * 8, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (engine->counts_before == MAP_FAILED) {
         fprintf(stderr, "exact_step: out of memory\n");
         exit(2);

@@ -1,4 +1,5 @@
-/* Where things are in the engine's memory; its own header does not go together with the oracle's. */
+/* Where things are in the engine's memory; its own header does not go together with the oracle's.
+ */
 #ifndef EXACT_LAYOUT_H
 #define EXACT_LAYOUT_H
 

@@ -1,8 +1,8 @@
 /*
  * exact_step: checks engine exact against the truth, at every call of a part of a program's run.
  *
- * The program is recorded as a user would do it, and runs freely to a random place. From there on it
- * is single-stepped, and its true calling context is kept (exact_truth). At every call that goes
+ * The program is recorded as a user would do it, and runs freely to a random place. From there on
+ * it is single-stepped, and its true calling context is kept (exact_truth). At every call that goes
  * through a site of the engine, the context that the engine has for the caller and for the callee
  * must be the true one; and when the window is over, each context must have been counted as often
  * as it was entered.
@@ -84,9 +84,12 @@ static uint64_t number(const char *text)
 static struct settings parse_options(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"window", required_argument, NULL, 'w'}, {"after", required_argument, NULL, 'a'},
-        {"seed", required_argument, NULL, 's'},   {"show", required_argument, NULL, 'n'},
-        {"cpu", required_argument, NULL, 'c'},    {"map-cache", required_argument, NULL, 'm'},
+        {"window", required_argument, NULL, 'w'},
+        {"after", required_argument, NULL, 'a'},
+        {"seed", required_argument, NULL, 's'},
+        {"show", required_argument, NULL, 'n'},
+        {"cpu", required_argument, NULL, 'c'},
+        {"map-cache", required_argument, NULL, 'm'},
         {NULL, 0, NULL, 0},
     };
     struct settings s = {
@@ -137,7 +140,8 @@ static uint64_t random_number(uint64_t seed)
     return z ^ z >> 31;
 }
 
-/* --- the program, from outside -------------------------------------------------------------------- */
+/* --- the program, from outside
+ * -------------------------------------------------------------------- */
 
 /* The recorder also starts the dynamic linker, to ask it about the program. */
 static bool has_runtime(pid_t pid)
@@ -228,7 +232,8 @@ static int run_to_window(struct run *run, struct ct_error *err)
     return CT_OK;
 }
 
-/* --- single steps --------------------------------------------------------------------------------- */
+/* --- single steps
+ * --------------------------------------------------------------------------------- */
 
 /* The slow path of the engine is called from a stub, and returns there. */
 static bool is_slow_call(struct run *run, const struct user_regs_struct *before)
@@ -278,8 +283,8 @@ static int advance(struct run *run, enum stop_kind *stop, struct user_regs_struc
                      tracee->regs.rdi == (uint64_t)delivered;
     if (*stop == STOP_STEP && !*is_in_handler && is_slow_call(run, before))
         CT_TRY(pass_slow_path(run, stop, err));
-    bool is_strange = *stop != STOP_GONE &&
-                      code_at(&run->code, tracee->regs.rip).kind == CODE_NOWHERE;
+    bool is_strange =
+        *stop != STOP_GONE && code_at(&run->code, tracee->regs.rip).kind == CODE_NOWHERE;
     if (is_strange || (is_syscall && may_change_code(before)))
         CT_TRY(code_refresh(&run->code, err));
     return CT_OK;
@@ -300,8 +305,7 @@ static int step_to_program(struct run *run, bool *is_there, struct ct_error *err
         struct code was = code_at(&run->code, before.rip);
         struct code is = code_at(&run->code, run->tracee.regs.rip);
         *is_there = stop == STOP_STEP && was.kind == CODE_PROGRAM && !was.is_changed &&
-                    !was.in_plt && was.transfer == GOES_ON && is.kind == CODE_PROGRAM &&
-                    !is.in_plt;
+                    !was.in_plt && was.transfer == GOES_ON && is.kind == CODE_PROGRAM && !is.in_plt;
     }
     return CT_OK;
 }
@@ -358,7 +362,8 @@ static int step_window(struct run *run, struct ct_error *err)
     return CT_OK;
 }
 
-/* --- results -------------------------------------------------------------------------------------- */
+/* --- results
+ * -------------------------------------------------------------------------------------- */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -431,8 +436,8 @@ static bool report(struct run *run)
     uint64_t wrong = t->at_site[SAYS_TOO_LITTLE] + t->at_site[SAYS_WRONG];
     uint64_t callee_wrong = t->at_arrival[SAYS_WRONG];
     wrong = wrong > callee_wrong ? wrong : callee_wrong;
-    uint64_t lacking = t->at_arrival[LACKS_TAIL] > b.lacks_tail ? t->at_arrival[LACKS_TAIL]
-                                                                : b.lacks_tail;
+    uint64_t lacking =
+        t->at_arrival[LACKS_TAIL] > b.lacks_tail ? t->at_arrival[LACKS_TAIL] : b.lacks_tail;
     uint64_t good = edited - least(edited, wrong + lacking);
     print_kinds("calls from", t->calls);
     print_kinds("tail jumps from", t->tail_jumps);

@@ -22,7 +22,8 @@ static uint64_t function_at(struct exact_truth *t, uint64_t pc)
     return code.function ? code.function : pc;
 }
 
-/* --- what is said ---------------------------------------------------------------------------------- */
+/* --- what is said
+ * ---------------------------------------------------------------------------------- */
 
 static void print_place(const struct exact_truth *t, uint64_t pc, bool is_return)
 {
@@ -78,7 +79,8 @@ static enum verdict judge(struct exact_truth *t, const struct frame *f, uint64_t
     return said == f->context ? SAYS_RIGHT : said == f->as_walked ? LACKS_TAIL : SAYS_WRONG;
 }
 
-/* --- calls and tail jumps ----------------------------------------------------------------------- */
+/* --- calls and tail jumps -----------------------------------------------------------------------
+ */
 
 static enum caller_kind caller_of(struct exact_truth *t, const struct arrival *a)
 {
@@ -159,7 +161,8 @@ static void judge_caller(struct exact_truth *t, const struct arrival *a)
         show(t, "of the caller", a, top(t)->context, a->own);
 }
 
-/* Of a function without sites the mirror need not know: whether it has some is seen at the first. */
+/* Of a function without sites the mirror need not know: whether it has some is seen at the first.
+ */
 static void judge_callee(struct exact_truth *t, const struct arrival *a)
 {
     struct frame f = *top(t);
@@ -265,7 +268,8 @@ static void jumped(struct exact_truth *t, const struct code *site, uint64_t own,
     }
 }
 
-/* --- the way through stubs ------------------------------------------------------------------------ */
+/* --- the way through stubs
+ * ------------------------------------------------------------------------ */
 
 static void begin_way(struct exact_truth *t, uint64_t from)
 {
@@ -308,7 +312,8 @@ static void end_way(struct exact_truth *t, const struct user_regs_struct *after)
     trouble(t, "nothing leads from here to where the stub led", t->way.from);
 }
 
-/* --- steps ------------------------------------------------------------------------------------------- */
+/* --- steps
+ * ------------------------------------------------------------------------------------------- */
 
 static void end_signal(struct exact_truth *t)
 {
@@ -393,7 +398,8 @@ bool exact_truth_is_settled(const struct exact_truth *t)
     return true;
 }
 
-/* --- the beginning ----------------------------------------------------------------------------------- */
+/* --- the beginning
+ * ----------------------------------------------------------------------------------- */
 
 /*
  * The tail jumps that led to a frame before the window began are not known, but by the engine: it
@@ -440,8 +446,8 @@ int exact_truth_begin(struct exact_truth *t, const struct user_regs_struct *regs
         size_t count = stack.entries.count;
         uint64_t first = count ? all[0].pc - 1 : regs->rip;
         uint32_t context = context_of(&t->contexts, 0, 0, function_at(t, first), false);
-        vec_push(&t->frames, (struct frame){
-                                 .slot = outermost_slot, .context = context, .as_walked = context});
+        vec_push(&t->frames,
+                 (struct frame){.slot = outermost_slot, .context = context, .as_walked = context});
         for (size_t i = 0; i < count; i++)
             push_initial(t, all[i].slot, all[i].pc, i + 1 < count ? all[i + 1].pc - 1 : regs->rip);
     }

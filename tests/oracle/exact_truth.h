@@ -3,19 +3,19 @@
  * compared with what the engine says at each call.
  *
  * What the program does is told by its files, not by its memory: where an instruction has been
- * changed, control goes a way through stubs, and where it comes out of them, one of the instructions
- * that the file has there has called or jumped. A call pushes a frame; a frame is gone when the
- * stack pointer is above its slot. A jump to the start of another function with the return address at
- * the top of the stack is a tail jump, and stays in its frame.
+ * changed, control goes a way through stubs, and where it comes out of them, one of the
+ * instructions that the file has there has called or jumped. A call pushes a frame; a frame is gone
+ * when the stack pointer is above its slot. A jump to the start of another function with the return
+ * address at the top of the stack is a tail jump, and stays in its frame.
  *
  * Three ways of the engine are its definition, not its errors:
  *  - a tail jump to a function that is at this frame already goes back to that context;
  *  - the runtime's own functions, where the program calls them, do not show in contexts;
  *  - a stub of the PLT, and the dynamic linker while it binds it, belong to the call.
  *
- * One is its limit: where a tail jump is not edited, its callee shows as called from where the frame
- * was called from. So each frame has two contexts, the true one and the one that a walk of the
- * stack finds, and calls that have the second only are counted apart.
+ * One is its limit: where a tail jump is not edited, its callee shows as called from where the
+ * frame was called from. So each frame has two contexts, the true one and the one that a walk of
+ * the stack finds, and calls that have the second only are counted apart.
  */
 #ifndef EXACT_TRUTH_H
 #define EXACT_TRUTH_H
@@ -38,9 +38,10 @@ enum caller_kind {
 /* What the mirror says of a frame. */
 enum verdict {
     SAYS_RIGHT,
-    SAYS_NOTHING,   /* it need not know: the frame's function has no sites, or was not called by one */
-    LACKS_TAIL,     /* a tail jump that is not edited is missing */
-    SAYS_TOO_LITTLE,/* it does not know a frame that was entered through a site */
+    SAYS_NOTHING, /* it need not know: the frame's function has no sites, or was not called by one
+                   */
+    LACKS_TAIL,   /* a tail jump that is not edited is missing */
+    SAYS_TOO_LITTLE, /* it does not know a frame that was entered through a site */
     SAYS_WRONG,
     VERDICTS
 };
@@ -58,7 +59,7 @@ struct arrival {
     uint64_t site; /* address of the instruction */
     uint64_t ret;  /* of a call */
     uint64_t slot;
-    uint64_t own;  /* as in struct way */
+    uint64_t own; /* as in struct way */
 };
 
 struct frame {
@@ -66,8 +67,8 @@ struct frame {
     uint32_t context;
     uint32_t as_walked;
     bool is_ours;
-    bool was_edited;        /* entered through an edited site, so the mirror knows it */
-    bool is_binder;         /* the dynamic linker, which will go on to `bound` */
+    bool was_edited; /* entered through an edited site, so the mirror knows it */
+    bool is_binder;  /* the dynamic linker, which will go on to `bound` */
     bool is_signal;
     struct way interrupted; /* of a signal's frame */
     struct arrival bound;
