@@ -14,10 +14,10 @@ enum { MOST_FRAMES = 1 << 16, STACK_BYTES = 64 << 10, MOST_UNBOUND = 32, CALLEES
 /* Where every thread begins: nothing matches, so the first site of a thread takes the slow way. */
 static struct mirror_entry nothing[MIRROR_BYTES / sizeof(struct mirror_entry)];
 
-#define STATE_AT_FIRST ((struct exact_state){nothing, NULL, NULL, 0})
+#define STATE_AT_FIRST ((struct exact_state){.mirror = nothing, .calls = BURST_NONE})
 
 __thread struct exact_state exact_state
-    __attribute__((tls_model("initial-exec"))) = {nothing, NULL, NULL, 0};
+    __attribute__((tls_model("initial-exec"))) = {.mirror = nothing, .calls = BURST_NONE};
 
 /* A function that was called through the PLT before it was bound: what it is, is known later. */
 struct unbound {
@@ -123,7 +123,8 @@ ALWAYS_INLINE struct mirror_entry *entry_of(uint64_t slot)
 ALWAYS_INLINE struct arena_record *find_in_mirror(uint64_t slot)
 {
     const struct mirror_entry *entry = entry_of(slot);
-    return slot && entry->tag == slot + *(const uint64_t *)slot ? entry->record : NULL;
+    return slot && entry->tag == slot + *(const uint64_t *)slot + exact_state.epoch ? entry->record
+                                                                                   : NULL;
 }
 
 struct arena_record *mirror_find(uint64_t slot)
@@ -136,7 +137,7 @@ struct arena_record *mirror_find(uint64_t slot)
 static void mirror_put(uint64_t slot, struct arena_record *record, uint64_t ret)
 {
     if (slot && ret)
-        *entry_of(slot) = (struct mirror_entry){slot + ret, record};
+        *entry_of(slot) = (struct mirror_entry){slot + ret + exact_state.epoch, record};
 }
 
 struct records *exact_records(void)
@@ -192,6 +193,8 @@ static void resolve_unbound(struct exact_thread *t)
 void exact_thread_ends(void)
 {
     struct exact_thread *t = mine;
+    if (thread_self() && thread_self()->of == guest && thread_self()->record)
+        burst_last(thread_self());
     mine = NULL;
     exact_state = STATE_AT_FIRST;
     if (!t || t->number != guest->number || is_confined())
@@ -208,6 +211,8 @@ void exact_resolve_unbound(void)
 
 void exact_process_ends(void)
 {
+    if (thread_self() && thread_self()->of == guest && thread_self()->record)
+        burst_last(thread_self());
     exact_resolve_unbound();
 }
 
@@ -548,7 +553,7 @@ SLOW_TEXT static bool count_quickly(struct exact_thread *t, const struct slow_fr
         return false;
     new->count++;
     if (!(c.site->flags & SITE_TO_LEAF))
-        *entry_of(c.new_slot) = (struct mirror_entry){c.new_slot + c.how.ret, new};
+        *entry_of(c.new_slot) = (struct mirror_entry){c.new_slot + c.how.ret + exact_state.epoch, new};
     t->records.thread->slow[SLOW_NEW]++;
     return true;
 }
