@@ -37,6 +37,7 @@ static const char usage[] =
     "      --height        with exact: the stack's height in each context, and whether it varies\n"
     "      --burst[=ON/PERIOD]  with exact: count the calls of ON ms in each PERIOD ms of CPU time\n"
     "                      (0.2/2): an estimate, for less time\n"
+    "      --trace FILE    with exact: write every call and return to FILE, too; see calltrail kctx\n"
     "      --max-nodes N   with exact: at most so many contexts; what is beyond is one context\n"
     "      --no-follow     leave out the processes that it starts\n"
     "      --no-lines      do not read debug information; calltrail symbolize can do so later\n"
@@ -91,6 +92,7 @@ int cmd_record(int argc, char **argv)
                                             {"max-nodes", required_argument, NULL, 'N'},
                                             {"k", required_argument, NULL, 'k'},
                                             {"burst", optional_argument, NULL, 'b'},
+                                            {"trace", required_argument, NULL, 'T'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     struct record_options record = {
@@ -152,6 +154,9 @@ int cmd_record(int argc, char **argv)
             if (*end || !*optarg || record.max_nodes < 1)
                 return usage_error("record", "'%s' is not a number of contexts", optarg);
             break;
+        case 'T':
+            record.trace = optarg;
+            break;
         case 'b':
             if (!read_burst(optarg ? optarg : "0.2/2", &record))
                 return usage_error("record",
@@ -176,9 +181,10 @@ int cmd_record(int argc, char **argv)
     if (optind == argc)
         return usage_error("record", "a PROGRAM is needed");
     if (!record.exact && (record.modules || record.fold_recursion || record.height ||
-                          record.max_nodes || record.k || record.burst_ns))
-        return usage_error("record", "--modules, --fold-recursion, --height, --max-nodes, --k and "
-                                     "--burst go with --engine exact");
+                          record.max_nodes || record.k || record.burst_ns ||
+                          record.trace))
+        return usage_error("record", "--modules, --fold-recursion, --height, --max-nodes, --k, "
+                                     "--burst and --trace go with --engine exact");
     if (record.k && (record.fold_recursion || record.height))
         return usage_error("record", "--k does not go with %s",
                            record.height ? "--height" : "--fold-recursion, and bounds recursion, too");
@@ -186,6 +192,10 @@ int cmd_record(int argc, char **argv)
                             record.duration_s > 0))
         return usage_error("record", "--burst does not go with --event, --height, --delay and "
                                      "--duration");
+    if (record.trace && (record.k || record.burst_ns || record.fold_recursion ||
+                         record.events.mask || record.delay_s > 0 || record.duration_s > 0))
+        return usage_error("record", "--trace goes with whole contexts and all calls: not with --k, "
+                                     "--burst, --fold-recursion, --event, --delay and --duration");
     if (record.exact && record.perf.count)
         return usage_error("record", "perf events do not go with --engine exact");
     record.command = argv + optind;

@@ -5,6 +5,7 @@
 #include "record/record.h"
 #include "record/server.h"
 #include "record/target.h"
+#include "record/trace_file.h"
 
 #include "base/file.h"
 #include "names/fill.h"
@@ -271,6 +272,8 @@ static int run_program(const struct record_options *options, struct server *serv
             perf_samples_read(&perf);
         }
         status = collect_profile(&recording, err);
+        if (status == CT_OK && options->trace)
+            status = trace_file_write(server, options->trace, err);
         say_what_is_missing(server, path);
     }
     if (recording.perf)
@@ -346,7 +349,7 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
         (options->trampoline && !options->exact && !options->perf.count ? CHANNEL_TRAMPOLINE : 0u) |
         (options->exact ? CHANNEL_EXACT : 0u) | (options->fold_recursion ? CHANNEL_FOLD : 0u) |
         (options->height ? CHANNEL_HEIGHT : 0u) | (options->k ? CHANNEL_SLABS : 0u) |
-        (options->burst_ns ? CHANNEL_BURSTS : 0u) |
+        (options->burst_ns ? CHANNEL_BURSTS : 0u) | (options->trace ? CHANNEL_TRACE : 0u) |
         (options->exact && options->duration_s > 0 ? CHANNEL_DETACHES : 0u);
     struct arena_events events = options->events;
     if (!events.mask && !options->exact && !options->perf.count)
@@ -361,6 +364,8 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
     int status = target_find(options->command[0], &path, err);
     if (status == CT_OK)
         status = check_output(options->output, err);
+    if (status == CT_OK && options->trace)
+        status = check_output(options->trace, err);
     if (status == CT_OK)
         status = choose_runtime(options, path, &runtime, err);
     if (status == CT_OK)

@@ -201,8 +201,9 @@ struct arena_thread {
     uint32_t root;                       /* place of its first node */
     _Atomic uint32_t first_chunk;        /* of nodes, newest first */
     _Atomic uint32_t first_record_chunk; /* newest first */
-    uint32_t unused;
+    _Atomic uint32_t first_trace_chunk;  /* newest first */
     uint64_t slow[ARENA_SLOW]; /* calls that went the slow way, by enum slow_reason */
+    uint64_t trace_lost;       /* calls for which there was no room in a trace */
     uint64_t bursts, calls_in_bursts, calls_between; /* of them: all calls, counted or not */
     _Atomic uint64_t samples;
     uint64_t ends[ARENA_ENDS]; /* samples by how the walk ended, enum walk_end */
@@ -329,6 +330,15 @@ struct arena_record_chunk {
     uint32_t start; /* of the first record, from the start of the chunk, in bytes */
     uint32_t room;  /* bytes from there on */
     _Atomic uint32_t used;
+};
+
+/* With --trace: what counted each call of a thread, one after the other. */
+enum { ARENA_TRACE_CALLS = 16382 };
+
+struct arena_trace_chunk {
+    uint32_t next;
+    _Atomic uint32_t count;
+    uint32_t places[ARENA_TRACE_CALLS];
 };
 
 /* Nodes of one thread follow, each node_bytes long. `count` is raised after one is complete. */

@@ -60,7 +60,7 @@ static bool folds(void)
 /* Its stub has all of the code that counts, or all but a look into the table. */
 static bool is_fast(const struct plan_site *s)
 {
-    return s->slot_base != SLOT_UNKNOWN;
+    return !(guest->flags & CHANNEL_TRACE) && s->slot_base != SLOT_UNKNOWN;
 }
 
 /* --- the common code -------------------------------------------------------------------------- */

@@ -35,6 +35,7 @@ struct exact_thread {
     struct walk_cache cache;
     struct unbound unbound[MOST_UNBOUND];
     uint32_t unbound_count;
+    struct arena_trace_chunk *trace; /* NULL: none yet */
     struct callee callees[CALLEES]; /* by a hash of the target */
     bool busy;
     uint8_t stack[STACK_BYTES] __attribute__((aligned(16))); /* the slow path's own */
@@ -481,6 +482,23 @@ static void note_unbound(struct exact_thread *t, struct arena_record *record, co
         t->unbound[t->unbound_count++] = (struct unbound){record, got};
 }
 
+static void trace_call(struct exact_thread *t, const struct arena_record *counter)
+{
+    struct arena_trace_chunk *chunk = t->trace;
+    if (!chunk || chunk->count == ARENA_TRACE_CALLS) {
+        struct arena_trace_chunk *next = records_memory(sizeof *next);
+        if (!next) {
+            t->records.thread->trace_lost++;
+            return;
+        }
+        next->next = t->records.thread->first_trace_chunk;
+        t->records.thread->first_trace_chunk = arena_place(next);
+        t->trace = chunk = next;
+    }
+    chunk->places[chunk->count] = arena_place(counter);
+    chunk->count++;
+}
+
 static enum slow_reason count_call(struct exact_thread *t, const struct slow_frame *f)
 {
     enum slow_reason why = SLOW_OTHER;
@@ -500,6 +518,8 @@ static enum slow_reason count_call(struct exact_thread *t, const struct slow_fra
         }
     }
     counter->count++;
+    if (guest->flags & CHANNEL_TRACE)
+        trace_call(t, counter);
     note_height(counter, c.how.slot);
     if (!c.is_tail)
         mirror_put(c.new_slot, entered_record(counter),
@@ -540,7 +560,8 @@ SLOW_TEXT static bool count_quickly(struct exact_thread *t, const struct slow_fr
     struct call c;
     call_at(f, &c);
     struct arena_record *own = c.slot ? find_in_mirror(c.slot) : NULL;
-    if (!own || c.how.site - own->first_site >= own->site_count || c.is_tail || folds())
+    if (!own || c.how.site - own->first_site >= own->site_count || c.is_tail || folds() ||
+        (guest->flags & CHANNEL_TRACE))
         return false;
     const struct callee *callee = callee_place(t, c.how.target);
     c.how.callee = *callee;

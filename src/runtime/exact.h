@@ -133,6 +133,9 @@ struct records {
 struct arena_record *records_quick_child(struct records *r, struct arena_record *parent,
                                          const struct entered *how);
 
+/* Memory of the arena, or NULL; waits for the supervisor to make it larger. */
+void *records_memory(size_t bytes);
+
 bool records_begin(struct records *r, struct arena_thread *thread);
 void records_end(struct records *r);
 

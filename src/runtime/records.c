@@ -30,7 +30,7 @@ static void free_table(struct other_entry *table, uint32_t room)
  * The supervisor makes the arena larger when it looks, every few milliseconds. No call may go
  * uncounted for that, so this waits; but only once for a supervisor that does not come.
  */
-static void *take_patiently(size_t bytes)
+void *records_memory(size_t bytes)
 {
     enum { PATIENCE = 400, STEP_NS = 1000000 };
     static bool nobody_comes;
@@ -51,7 +51,7 @@ static bool new_chunk(struct records *r, uint64_t least)
     room = room > LARGEST_CHUNK ? LARGEST_CHUNK : room;
     room = room < least ? least : room;
     const uint64_t align = ARENA_RECORD_ALIGN;
-    struct arena_record_chunk *chunk = take_patiently(sizeof *chunk + align + room);
+    struct arena_record_chunk *chunk = records_memory(sizeof *chunk + align + room);
     if (!chunk)
         return false;
     uint64_t address = (uint64_t)(uintptr_t)(chunk + 1);

@@ -2,7 +2,7 @@
 # Engine exact: its options, its metrics, and that without it nothing changes.
 set -uo pipefail
 calltrail=${CALLTRAIL:-$PWD/build/calltrail}
-: "${SLAB_COMPARE:=$PWD/build/tests/slab_compare}"
+: "${SLAB_COMPARE:=$PWD/build/tests/slab_compare}" "${CCT_DUMP:=$PWD/build/tests/cct_dump}"
 here=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -156,6 +156,24 @@ for word in kind all sum bursts shares; do
     check "burst $word" "$wanted" "$got"
 done
 check "report gives the error" 1 "$("$calltrail" report part.ctp | grep -c 'an estimate from .* bursts .* is known to')"
+
+# --trace: each context of the profile has as many calls in the trace of the same run, and what kctx makes
+# of it is what the definition says.
+usage "trace of another engine" "go with --engine exact" --trace x.trace
+usage "trace of slabs" "goes with whole contexts" --engine exact --trace x.trace --k 2
+usage "trace of bursts" "goes with whole contexts" --engine exact --trace x.trace --burst
+"$calltrail" record --engine exact --trace no/such/folder ./calls >printed 2>said
+check "trace that cannot be written" "1 0 1" "$? $(wc -c <printed) $(grep -c 'no/such/folder' said)"
+for program in calls short; do
+    "$calltrail" record --no-lines --engine exact --trace $program.trace -o traced.ctp ./$program >printed 2>said
+    check "trace output, $program" "$(./$program | cksum)" "$(cksum <printed)"
+    check "trace, $program" 0 \
+        "$("$here/oracle/trace_oracle.py" $program.trace traced.ctp | sed -n 's/^compared .* differ //p')"
+done
+check "chains of a trace" "0 different" \
+    "$(python3 "$here/oracle/kctx_oracle.py" "$CCT_DUMP" calls.trace | sed -n 's/.*chains, //p')"
+"$calltrail" kctx --replay calls.trace --fn leaf >printed
+check "replayed" 1 "$(grep -c 'msort_with_tmp.*compare' printed)"
 
 # --delay and --duration: calls of that time alone, and then the program's own code again.
 gcc -O2 -pthread -o detach "$here/exact/detach.c" || exit 1
