@@ -32,6 +32,7 @@ static const char usage[] =
     "                      samples on the same tree. The others: sample (the default)\n"
     "      --modules GLOB  with exact: only calls from modules whose path or name matches\n"
     "      --fold-recursion  with exact: a recursive call goes back to the context of the first\n"
+    "      --height        with exact: the stack's height in each context, and whether it varies\n"
     "      --max-nodes N   with exact: at most so many contexts; what is beyond is one context\n"
     "      --no-follow     leave out the processes that it starts\n"
     "      --no-lines      do not read debug information; calltrail symbolize can do so later\n"
@@ -63,6 +64,7 @@ int cmd_record(int argc, char **argv)
                                             {"engine", required_argument, NULL, 'E'},
                                             {"modules", required_argument, NULL, 'm'},
                                             {"fold-recursion", no_argument, NULL, 'f'},
+                                            {"height", no_argument, NULL, 'H'},
                                             {"max-nodes", required_argument, NULL, 'N'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
@@ -117,6 +119,9 @@ int cmd_record(int argc, char **argv)
         case 'f':
             record.fold_recursion = true;
             break;
+        case 'H':
+            record.height = true;
+            break;
         case 'N':
             record.max_nodes = strtoul(optarg, &end, 10);
             if (*end || !*optarg || record.max_nodes < 1)
@@ -131,9 +136,11 @@ int cmd_record(int argc, char **argv)
     }
     if (optind == argc)
         return usage_error("record", "a PROGRAM is needed");
-    if (!record.exact && (record.modules || record.fold_recursion || record.max_nodes))
-        return usage_error("record", "--modules, --fold-recursion and --max-nodes go with "
-                                     "--engine exact");
+    if (!record.exact &&
+        (record.modules || record.fold_recursion || record.height || record.max_nodes))
+        return usage_error("record",
+                           "--modules, --fold-recursion, --height and --max-nodes go with "
+                           "--engine exact");
     if (record.exact && record.perf.count)
         return usage_error("record", "perf events do not go with --engine exact");
     record.command = argv + optind;

@@ -24,6 +24,7 @@ struct record_options {
     bool exact;          /* count every call in its context; the rest is about that */
     const char *modules; /* a glob for the modules whose calls are counted; NULL: all */
     bool fold_recursion;
+    bool height;
     uint64_t max_nodes; /* 0: as many as there is room for */
     double delay_s;     /* before the first sample */
     double duration_s;  /* of sampling; 0: to the end */

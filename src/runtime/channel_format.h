@@ -35,8 +35,9 @@ enum channel_flags {
     CHANNEL_VERIFY = 2,
     CHANNEL_TRAMPOLINE = 4,
     CHANNEL_EXACT = 8,
-    CHANNEL_FOLD = 16,    /* engine exact: recursions share their records */
-    CHANNEL_DETACHES = 32 /* engine exact: it ends before the program does */
+    CHANNEL_FOLD = 16,     /* engine exact: recursions share their records */
+    CHANNEL_DETACHES = 32, /* engine exact: it ends before the program does */
+    CHANNEL_HEIGHT = 64    /* engine exact: do contexts have other stack heights at times? */
 };
 
 struct channel_message {

@@ -39,6 +39,8 @@ enum {
     RECORD_FIRST = offsetof(struct arena_record, first_site),
     RECORD_SITES = offsetof(struct arena_record, site_count),
     RECORD_TARGET = offsetof(struct arena_record, target),
+    RECORD_SLOT = offsetof(struct arena_record, slot),
+    RECORD_FLAGS = offsetof(struct arena_record, flags),
     RECORD_CHILD = offsetof(struct arena_record, child_by_site)
 };
 
@@ -77,6 +79,19 @@ static uint8_t *emit_slow(struct emitter *e, const uint8_t *slow_pointer)
     EMIT(e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
             "\xc3");               /* ret */
     return begin;
+}
+
+/* With --height: is the slot, whose low half is in ecx or edx, another than before? */
+static void emit_height(struct emitter *e, bool in_edx)
+{
+    emit_u8(e, 0x39); /* cmp [rax + slot], ecx */
+    emit_u8(e, in_edx ? 0x50 : 0x48);
+    emit_u8(e, RECORD_SLOT);
+    uint8_t *same = emit_short(e, 0x74);
+    EMIT(e, "\x83\x48"); /* or dword [rax + flags], varies */
+    emit_u8(e, RECORD_FLAGS);
+    emit_u8(e, RECORD_VARIES);
+    land(e, same);
 }
 
 /* rdx: from the low half of a slot's address to its entry of the mirror. */
@@ -135,11 +150,11 @@ static uint8_t *emit_common(struct emitter *e, bool tail, const uint8_t *slow_po
     uint8_t *wrong_function, *none, *not_there;
     EMIT(e, "\x89\xc2"); /* mov edx, eax */
     emit_entry_in_rdx(e);
-    EMIT(e, "\x48\x03\x00"                /* add rax, [rax]: the return address there */
-            "\x48\x39\x02");              /* cmp [rdx], rax: is it for this frame? */
+    EMIT(e, "\x48\x03\x00"                 /* add rax, [rax]: the return address there */
+            "\x48\x39\x02");               /* cmp [rdx], rax: is it for this frame? */
     uint8_t *unknown = emit_near(e, 0x85); /* jne slow */
-    EMIT(e, "\x48\x8b\x52\x08"            /* mov rdx, [rdx + 8]: record */
-            "\x2b\x4a");                  /* sub ecx, [rdx + first_site] */
+    EMIT(e, "\x48\x8b\x52\x08"             /* mov rdx, [rdx + 8]: record */
+            "\x2b\x4a");                   /* sub ecx, [rdx + first_site] */
     emit_u8(e, RECORD_FIRST);
     EMIT(e, "\x3b\x4a"); /* cmp ecx, [rdx + site_count] */
     emit_u8(e, RECORD_SITES);
@@ -147,6 +162,11 @@ static uint8_t *emit_common(struct emitter *e, bool tail, const uint8_t *slow_po
     emit_find_callee(e, &none, &not_there);
     EMIT(e, "\x48\xff\x40"); /* inc qword [rax + count] */
     emit_u8(e, RECORD_COUNT);
+    if (guest->flags & CHANNEL_HEIGHT) {
+        EMIT(e, "\x8d\x54\x24"); /* lea edx, [rsp + …] */
+        emit_u8(e, new_slot_at);
+        emit_height(e, true);
+    }
     if (tail || folds()) {
         EMIT(e, "\x8b\x40"); /* mov eax, [rax + enter] */
         emit_u8(e, RECORD_ENTER);
@@ -154,8 +174,8 @@ static uint8_t *emit_common(struct emitter *e, bool tail, const uint8_t *slow_po
     EMIT(e, "\x8d\x54\x24"); /* lea edx, [rsp + …]: the callee's slot */
     emit_u8(e, new_slot_at);
     emit_entry_in_rdx(e);
-    EMIT(e, "\x48\x89\x42\x08"); /* mov [rdx + 8], rax */
-    if (!tail) {                 /* a tail jump stays in its frame */
+    EMIT(e, "\x48\x89\x42\x08");     /* mov [rdx + 8], rax */
+    if (!tail) {                     /* a tail jump stays in its frame */
         EMIT(e, "\x48\x8d\x44\x24"); /* lea rax, [rsp + …] */
         emit_u8(e, new_slot_at);
         EMIT(e, "\x48\x03\x00"   /* add rax, [rax] */
@@ -166,7 +186,7 @@ static uint8_t *emit_common(struct emitter *e, bool tail, const uint8_t *slow_po
     land_near(e, none);
     land_near(e, not_there);
     EMIT(e, "\x48\x8b\x0c\x24" /* mov rcx, [rsp]: where the stub goes on */
-            "\x8b\x49");       /* mov ecx, [rcx - …]: the site, of `mov ecx, …` before the call */
+            "\x8b\x49"); /* mov ecx, [rcx - …]: the site, of `mov ecx, …` before the call */
     emit_u8(e, (unsigned)-SITE_BEFORE_RETURN);
     land_near(e, unknown);
     return emit_slow(e, slow_pointer);
@@ -201,9 +221,13 @@ bool counting_leave_common(const struct common_code *c, struct walk_registers *r
     return true;
 }
 
-/* --- direct sites ------------------------------------------------------------------------------- */
+/* --- direct sites -------------------------------------------------------------------------------
+ */
 
-/* lea rax, [the function's own slot], with `pushed` bytes on the stack that were not there before. */
+enum { NEW_SLOT_AT = 16 }; /* from rsp, behind rcx and rax */
+
+/* lea rax, [the function's own slot], with `pushed` bytes on the stack that were not there before.
+ */
 static void emit_own_slot(struct emitter *e, const struct plan_site *s, int32_t pushed)
 {
     EMIT(e, "\x48\x8d");
@@ -225,21 +249,20 @@ static void emit_entry_in_rcx(struct emitter *e)
 /* The record in rax becomes that of the callee's frame, or of this one, after a tail jump. */
 static void emit_enter(struct emitter *e, const struct plan_site *s)
 {
-    const unsigned new_slot_at = 16;
     if (is_tail(s) || folds()) {
         EMIT(e, "\x8b\x40"); /* mov eax, [rax + enter] */
         emit_u8(e, RECORD_ENTER);
     }
     EMIT(e, "\x8d\x4c\x24"); /* lea ecx, [rsp + …] */
-    emit_u8(e, new_slot_at);
+    emit_u8(e, NEW_SLOT_AT);
     emit_entry_in_rcx(e);
     EMIT(e, "\x48\x89\x41\x08"); /* mov [rcx + 8], rax */
     if (is_tail(s))
         return;
     EMIT(e, "\x48\x8d\x44\x24"); /* lea rax, [rsp + …]: the slot */
-    emit_u8(e, new_slot_at);
+    emit_u8(e, NEW_SLOT_AT);
     EMIT(e, "\x48\x03\x44\x24"); /* add rax, [rsp + …]: the return address */
-    emit_u8(e, new_slot_at);
+    emit_u8(e, NEW_SLOT_AT);
     EMIT(e, "\x48\x89\x01"); /* mov [rcx], rax */
 }
 
@@ -266,6 +289,11 @@ static void emit_fast(struct emitter *e, const struct edited_module *m, const st
     uint8_t *none = emit_short(e, 0x74);
     EMIT(e, "\x48\xff\x40"); /* inc qword [rax + count] */
     emit_u8(e, RECORD_COUNT);
+    if (guest->flags & CHANNEL_HEIGHT) {
+        EMIT(e, "\x8d\x4c\x24"); /* lea ecx, [rsp + …] */
+        emit_u8(e, NEW_SLOT_AT);
+        emit_height(e, false);
+    }
     if (!(s->flags & SITE_TO_LEAF))
         emit_enter(e, s);
     layout->restoring = (uint16_t)(e->at - stub);
@@ -283,7 +311,8 @@ static void emit_fast(struct emitter *e, const struct edited_module *m, const st
     emit_jump(e, target);
 }
 
-/* --- all sites ---------------------------------------------------------------------------------- */
+/* --- all sites ----------------------------------------------------------------------------------
+ */
 
 void counting_write(struct emitter *e, const struct edited_module *m, const struct plan_site *s,
                     struct stub_layout *layout, const uint8_t *stub)
@@ -306,8 +335,8 @@ void counting_write(struct emitter *e, const struct edited_module *m, const stru
     EMIT(e, "\xe8"); /* call the common code */
     emit_relative(e, m->common.start[common]);
     layout->restoring = (uint16_t)(e->at - stub);
-    EMIT(e, "\x5a\x59\x58"); /* pop rdx, rcx, rax */
-    if (indirect)              /* no signal writes to the 128 bytes below rsp */
+    EMIT(e, "\x5a\x59\x58");           /* pop rdx, rcx, rax */
+    if (indirect)                      /* no signal writes to the 128 bytes below rsp */
         EMIT(e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
                 "\xff\x64\x24\xf8");   /* jmp [rsp - 8] */
     else

@@ -145,7 +145,8 @@ struct records *exact_records(void)
     return counts ? &mine->records : NULL;
 }
 
-/* --- keys --------------------------------------------------------------------------------------- */
+/* --- keys ---------------------------------------------------------------------------------------
+ */
 
 uint64_t exact_key(const struct walk_modules *modules, uint64_t address, uint32_t flags)
 {
@@ -228,7 +229,7 @@ static uint64_t function_behind(const struct walk_modules *modules, uint64_t tar
     *is_final = true;
     if (module != UINT32_MAX && modules_role(modules, module) == ROLE_PROGRAM) {
         const uint8_t *code = skip_endbr64((const uint8_t *)target);
-        code += *code == 0xf2;                     /* bnd */
+        code += *code == 0xf2;                    /* bnd */
         if (code[0] == 0xff && code[1] == 0x25) { /* jmp *…(%rip) */
             int32_t away;
             memcpy(&away, code + 2, sizeof away);
@@ -316,6 +317,12 @@ static struct arena_record *entered_record(const struct arena_record *counter)
     return (struct arena_record *)(uintptr_t)counter->enter;
 }
 
+static void note_height(struct arena_record *record, uint32_t slot)
+{
+    if (record->slot != slot)
+        record->flags |= RECORD_VARIES;
+}
+
 static uint64_t function_of(const struct walk_modules *modules, const struct walk_frame *f)
 {
     return modules_function(modules, f->pc - !(f->flags & FRAME_IS_PC));
@@ -329,9 +336,9 @@ static uint32_t find_known(const struct walk_modules *modules, const struct walk
         if (modules_role(modules, frames[i].module) == ROLE_OURS)
             continue;
         const struct arena_record *record = mirror_find(frames[i].slot);
-        if (record && (record->flags & RECORD_OVERFLOW ||
-                       record->callee ==
-                           exact_key(modules, function_of(modules, &frames[i]), KEY_IS_PC)))
+        if (record &&
+            (record->flags & RECORD_OVERFLOW ||
+             record->callee == exact_key(modules, function_of(modules, &frames[i]), KEY_IS_PC)))
             return i;
     }
     return count;
@@ -368,7 +375,10 @@ static struct arena_record *walk_anew(struct exact_thread *t, const struct walk_
             struct entered how = entered_by(t, call, call_flags, function_of(modules, f));
             if (i + 1 < walked.count && t->frames[i + 1].pc != call) /* one of ours is between */
                 how.ret = 0;
-            record = entered_record(records_child(&t->records, record, &how));
+            how.slot = (uint32_t)f->slot;
+            struct arena_record *counter = records_child(&t->records, record, &how);
+            note_height(counter, how.slot);
+            record = entered_record(counter);
             mirror_put(f->slot, record, how.ret);
         }
         call = f->pc;
@@ -414,8 +424,7 @@ struct call {
 };
 
 /* All but the callee. */
-ALWAYS_INLINE void call_at(const struct slow_frame *f,
-                                                          struct call *c)
+ALWAYS_INLINE void call_at(const struct slow_frame *f, struct call *c)
 {
     uint32_t number = (uint32_t)f->site;
     const struct edited_module *m = edited_by_site(number);
@@ -435,6 +444,7 @@ ALWAYS_INLINE void call_at(const struct slow_frame *f,
     c->how.is_indirect = is_indirect;
     c->how.ret = m->base + offset;
     c->how.flags = c->is_tail ? RECORD_TAIL : 0;
+    c->how.slot = (uint32_t)c->new_slot;
     c->how.site_key = KEY_MAKE(m->module_id, c->is_tail ? KEY_IS_PC : 0, offset);
 }
 
@@ -443,8 +453,8 @@ static struct arena_record *find_own(struct exact_thread *t, const struct slow_f
                                      const struct call *c, enum slow_reason *why)
 {
     struct arena_record *known = c->slot ? mirror_find(c->slot) : NULL;
-    if (known && (known == t->records.overflow ||
-                  c->how.site - known->first_site < known->site_count))
+    if (known &&
+        (known == t->records.overflow || c->how.site - known->first_site < known->site_count))
         return known;
     const struct callee *function = find_callee(t, c->module->base + c->site->function);
     if (known && !known->site_count && known->callee == function->key) {
@@ -475,8 +485,10 @@ static enum slow_reason count_call(struct exact_thread *t, const struct slow_fra
                 (struct unbound){counter, (const uint64_t *)(c.module->base + c.site->got)};
     }
     counter->count++;
+    note_height(counter, c.how.slot);
     if (!c.is_tail)
-        mirror_put(c.new_slot, entered_record(counter), c.site->flags & SITE_TO_LEAF ? 0 : c.how.ret);
+        mirror_put(c.new_slot, entered_record(counter),
+                   c.site->flags & SITE_TO_LEAF ? 0 : c.how.ret);
     else if (mirror_find(c.new_slot)) /* the frame stays */
         entry_of(c.new_slot)->record = entered_record(counter);
     return why;

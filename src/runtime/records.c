@@ -67,8 +67,8 @@ static bool new_chunk(struct records *r, uint64_t least)
 }
 
 /*
- * Takes the bytes of a record from the chunk, in one instruction: no handler comes in between. Where
- * one came just before it and left too little, the bytes stay unused.
+ * Takes the bytes of a record from the chunk, in one instruction: no handler comes in between.
+ * Where one came just before it and left too little, the bytes stay unused.
  */
 ALWAYS_INLINE struct arena_record *take(const struct records *r, uint64_t bytes)
 {
@@ -117,6 +117,7 @@ ALWAYS_INLINE void fill(struct arena_record *new, const struct arena_record *par
     new->parent = parent ? place_of(parent) : 0;
     new->flags = how->flags;
     new->target = how->target;
+    new->slot = how->slot;
     new->site = how->site_key;
     new->callee = how->callee.key;
     __atomic_fetch_add((uint64_t *)&exact_state.arena->records, 1, __ATOMIC_RELAXED);
@@ -129,7 +130,7 @@ static struct arena_record *new_record(struct records *r, const struct arena_rec
     if (is_at_limit())
         return NULL;
     struct arena_record *new = take(r, bytes);
-    if (!new && new_chunk(r, bytes))
+    if (!new &&new_chunk(r, bytes))
         new = take(r, bytes);
     if (new)
         fill(new, parent, how);
@@ -211,6 +212,7 @@ struct arena_record *records_bound(struct records *r, struct arena_record *unbou
     struct arena_record *parent = arena_at(unbound->parent);
     struct entered how = {.target = callee->function,
                           .flags = unbound->flags,
+                          .slot = unbound->slot,
                           .site_key = unbound->site,
                           .callee = *callee};
     for (uint32_t i = 0; i < parent->site_count; i++) {
@@ -226,7 +228,8 @@ struct arena_record *records_bound(struct records *r, struct arena_record *unbou
     return NULL;
 }
 
-/* --- all but the first callee of a site, and contexts without a place --------------------------- */
+/* --- all but the first callee of a site, and contexts without a place ---------------------------
+ */
 
 static bool is_key(const struct other_entry *e, const struct other_entry *key)
 {

@@ -31,7 +31,7 @@ check "default engine" "cpu returns" "$(metrics plain.ctp)"
 check "default says nothing" "" "$(cat said)"
 record all.ctp --engine exact
 check "output" "$(cat expected)" "$(cat printed)"
-check "one line" "1" "$(wc -l <said)"
+check "says nothing" "" "$(cat said)"
 check "metric" "calls" "$(metrics all.ctp)"
 record both.ctp --engine exact -e cpu --verify
 check "metrics with samples" "cpu calls" "$(metrics both.ctp)"
@@ -83,3 +83,21 @@ for options in "--duration 0.2" "--delay 0.1 --duration 0.1" "-e cpu --duration 
     [ "$(fact calls part.ctp)" -gt 1000 ] && echo "ok exact calls, $options" ||
         echo "FAIL exact calls, $options: only $(fact calls part.ctp)"
 done
+
+# --height, against what the program measures itself.
+gcc -g -O1 -fno-omit-frame-pointer -o heights "$here/exact/heights.c" || exit 1
+"$calltrail" record --no-lines --engine exact --height -o heights.ctp ./heights >expected 2>/dev/null
+for metric in height height_varies; do
+    "$calltrail" export --to folded --metric $metric heights.ctp >$metric.folded
+done
+python3 - >heights.txt <<'P'
+def read(name):
+    lines = (line.rsplit(" ", 1) for line in open(name))
+    return {path: int(value) for path, value in lines}
+heights, varies = read("height.folded"), read("height_varies.folded")
+start = next(path for path in heights if path.endswith(";main"))
+for path in sorted(heights):
+    if path.startswith(start + ";") and path.split(";")[-1] in ("big", "small", "leaf"):
+        print("main" + path[len(start):], heights[path] - heights[start], *["varies"] * (path in varies))
+P
+check "heights" "$(cat expected)" "$(cat heights.txt)"
