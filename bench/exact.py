@@ -141,7 +141,7 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-exact-") as folder:
         whole_programs(options, folder)
-        if not options.only:
+        if not options.only or re.search(options.only, "calls"):
             kinds_of_calls(options, folder)
 
 

@@ -57,7 +57,11 @@ _calltrail() {
     --from)
         _calltrail_words "$("$program" import --help 2>/dev/null | awk '$1 == "--from" { print $2 }')"
         ;;
-    -e | --event) _calltrail_words cpu ;;
+    -e | --event)
+        _calltrail_words cpu wall malloc heap lock io perf:page-faults perf:context-switches perf:task-clock \
+            perf:cycles perf:instructions perf:cache-misses perf:branch-misses
+        ;;
+    --engine) _calltrail_words sample exact ;;
     -o | --output | --replay) _calltrail_files '*' ;;
     --source-dir | --debug-dir) _calltrail_folders ;;
     -F | --frequency | --delay | --duration | --limit | --depth | --min | --min-share | --fail-over | \

@@ -136,9 +136,11 @@ int cmd_record(int argc, char **argv)
     }
     if (optind == argc)
         return usage_error("record", "a PROGRAM is needed");
-    if (!record.exact && (record.modules || record.fold_recursion || record.height || record.max_nodes))
-        return usage_error("record", "--modules, --fold-recursion, --height and --max-nodes go with "
-                                     "--engine exact");
+    if (!record.exact &&
+        (record.modules || record.fold_recursion || record.height || record.max_nodes))
+        return usage_error("record",
+                           "--modules, --fold-recursion, --height and --max-nodes go with "
+                           "--engine exact");
     if (record.exact && record.perf.count)
         return usage_error("record", "perf events do not go with --engine exact");
     record.command = argv + optind;

@@ -437,12 +437,11 @@ static void write_tree(struct collector *c, const struct arena_view *v, const st
         uint32_t frame = i == first ? CTP_NONE : frame_for(c, n->key);
         bool waits = times->waits_in && n->measured &&
                      (const char *)n->measured == v->bytes + (uint64_t)times->waits_in * 8;
-        struct node_extra extra = {
-            .calls = n->calls,
-            .height = n->height,
-            .height_varies = n->height_varies,
-            .perf = n->perf,
-            .blocked_ns = waits ? times->waits.blocked_ns : 0};
+        struct node_extra extra = {.calls = n->calls,
+                                   .height = n->height,
+                                   .height_varies = n->height_varies,
+                                   .perf = n->perf,
+                                   .blocked_ns = waits ? times->waits.blocked_ns : 0};
         number[i] = (*next_node)++;
         profile_write_nodes(c->writer, &parent, &frame, 1);
         metrics_write(&c->metrics, c->writer, n->measured, h->heap_peak, &extra);
@@ -548,7 +547,7 @@ static void grow_samples(struct grown_tree *g, const struct collector *c,
  * A record's own node is its function's entry; what it calls hangs below the node of the place from
  * where it calls, as the frames of a walked stack do.
  */
-struct record_tables {               /* from a record's place to … */
+struct record_tables {          /* from a record's place to … */
     struct key_table nodes;     /* the node that its callees hang below, and to */
     struct key_table outermost; /* the slot of the outermost record that has one */
 };

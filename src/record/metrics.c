@@ -56,7 +56,8 @@ static const struct kind kinds[] = {
      CTP_METRIC_AT_LEAST},
     {SOURCE_CALLS, 0, "calls", "calls", "calls of this context", CTP_METRIC_EXACT},
     {SOURCE_HEIGHT, 0, "height", "bytes",
-     "stack between the outermost return address and this context's own, when it was entered first: "
+     "stack between the outermost return address and this context's own, when it was entered "
+     "first: "
      "of each context alone, sums mean nothing",
      CTP_METRIC_EXACT},
     {SOURCE_HEIGHT_VARIES, 0, "height_varies", "contexts",

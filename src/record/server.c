@@ -426,6 +426,10 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
     a.path = must_format("%s/%zu.arena", s->folder.path, s->arenas.count);
     int fd = open(a.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int why = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)a.allocated);
+    if (why == ENOSPC && a.allocated > ARENA_FIRST) { /* less is better than nothing */
+        a.allocated = ARENA_FIRST;
+        why = posix_fallocate(fd, 0, (off_t)a.allocated);
+    }
     if (why == 0 && !map_arena(&a, fd, arena_most(s)))
         why = errno;
     if (why) {

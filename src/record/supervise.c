@@ -195,10 +195,11 @@ static void say_what_is_missing(const struct server *server, const char *path)
     for (size_t i = 0; i < server->arenas.count; i++) {
         const struct arena_header *h = server->arenas.items[i].header;
         if (h->is_too_high)
-            fprintf(stderr,
-                    "calltrail: pid %u: its calls were not counted: too little of its address space "
-                    "between 2 and 4 GB is free; see its limits (ulimit -v)\n",
-                    (unsigned)server->arenas.items[i].pid);
+            fprintf(
+                stderr,
+                "calltrail: pid %u: its calls were not counted: too little of its address space "
+                "between 2 and 4 GB is free; see its limits (ulimit -v)\n",
+                (unsigned)server->arenas.items[i].pid);
         if (!(h->flags & CHANNEL_EXACT) || !(server->arenas.items[i].is_full ||
                                              (h->most_records && h->records >= h->most_records)))
             continue;
@@ -354,9 +355,6 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
     uint64_t period_ns =
         events.mask & EVENTS_BY_SAMPLES ? 1000000000 / options->rate_hz : seldom_ns;
     struct server server;
-    if (options->exact)
-        fprintf(stderr, "calltrail: --engine exact is experimental: see its limits in "
-                        "calltrail-record(1)\n");
     int status = target_find(options->command[0], &path, err);
     if (status == CT_OK)
         status = check_output(options->output, err);

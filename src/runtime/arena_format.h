@@ -114,7 +114,7 @@ struct arena_header {
     uint32_t is_too_high;                     /* there was no room for it where its addresses are
                                                  short: nothing is edited */
     uint32_t unused;
-    char program[ARENA_PROGRAM_BYTES];        /* what it runs, by the supervisor */
+    char program[ARENA_PROGRAM_BYTES]; /* what it runs, by the supervisor */
 
     struct arena_events events;
     uint32_t node_bytes;            /* of a node with the values behind it */
@@ -282,10 +282,10 @@ struct arena_record {
     uint32_t next;   /* address of a context that the site led to before */
     uint32_t enter;  /* address of the context that is entered: this one, but for RECORD_BACK */
     uint64_t count;
-    uint64_t target;          /* where the call led: at an indirect site one of several */
-    uint32_t first_site;      /* of its function's, which are numbered in a row */
-    uint32_t site_count;      /* 0 too where its code is not edited */
-    uint32_t slot;            /* low half of its return address's, when it was entered first */
+    uint64_t target;     /* where the call led: at an indirect site one of several */
+    uint32_t first_site; /* of its function's, which are numbered in a row */
+    uint32_t site_count; /* 0 too where its code is not edited */
+    uint32_t slot;       /* low half of its return address's, when it was entered first */
     uint32_t unused;
     uint32_t child_by_site[]; /* addresses */
 };
@@ -306,7 +306,7 @@ static inline uint64_t arena_record_bytes(uint32_t site_count)
 
 enum record_flags {
     RECORD_TAIL = 1,
-    RECORD_BACK = 2,    /* the call led back to a context that was there: this only counts */
+    RECORD_BACK = 2,     /* the call led back to a context that was there: this only counts */
     RECORD_OVERFLOW = 4, /* counts whatever there was no room for */
     RECORD_VARIES = 8    /* with --height: it was entered with other slots, too */
 };

@@ -145,7 +145,8 @@ struct records *exact_records(void)
     return counts ? &mine->records : NULL;
 }
 
-/* --- keys --------------------------------------------------------------------------------------- */
+/* --- keys ---------------------------------------------------------------------------------------
+ */
 
 uint64_t exact_key(const struct walk_modules *modules, uint64_t address, uint32_t flags)
 {
@@ -228,7 +229,7 @@ static uint64_t function_behind(const struct walk_modules *modules, uint64_t tar
     *is_final = true;
     if (module != UINT32_MAX && modules_role(modules, module) == ROLE_PROGRAM) {
         const uint8_t *code = skip_endbr64((const uint8_t *)target);
-        code += *code == 0xf2;                     /* bnd */
+        code += *code == 0xf2;                    /* bnd */
         if (code[0] == 0xff && code[1] == 0x25) { /* jmp *…(%rip) */
             int32_t away;
             memcpy(&away, code + 2, sizeof away);
@@ -335,9 +336,9 @@ static uint32_t find_known(const struct walk_modules *modules, const struct walk
         if (modules_role(modules, frames[i].module) == ROLE_OURS)
             continue;
         const struct arena_record *record = mirror_find(frames[i].slot);
-        if (record && (record->flags & RECORD_OVERFLOW ||
-                       record->callee ==
-                           exact_key(modules, function_of(modules, &frames[i]), KEY_IS_PC)))
+        if (record &&
+            (record->flags & RECORD_OVERFLOW ||
+             record->callee == exact_key(modules, function_of(modules, &frames[i]), KEY_IS_PC)))
             return i;
     }
     return count;
@@ -423,8 +424,7 @@ struct call {
 };
 
 /* All but the callee. */
-ALWAYS_INLINE void call_at(const struct slow_frame *f,
-                                                          struct call *c)
+ALWAYS_INLINE void call_at(const struct slow_frame *f, struct call *c)
 {
     uint32_t number = (uint32_t)f->site;
     const struct edited_module *m = edited_by_site(number);
@@ -453,8 +453,8 @@ static struct arena_record *find_own(struct exact_thread *t, const struct slow_f
                                      const struct call *c, enum slow_reason *why)
 {
     struct arena_record *known = c->slot ? mirror_find(c->slot) : NULL;
-    if (known && (known == t->records.overflow ||
-                  c->how.site - known->first_site < known->site_count))
+    if (known &&
+        (known == t->records.overflow || c->how.site - known->first_site < known->site_count))
         return known;
     const struct callee *function = find_callee(t, c->module->base + c->site->function);
     if (known && !known->site_count && known->callee == function->key) {
@@ -487,7 +487,8 @@ static enum slow_reason count_call(struct exact_thread *t, const struct slow_fra
     counter->count++;
     note_height(counter, c.how.slot);
     if (!c.is_tail)
-        mirror_put(c.new_slot, entered_record(counter), c.site->flags & SITE_TO_LEAF ? 0 : c.how.ret);
+        mirror_put(c.new_slot, entered_record(counter),
+                   c.site->flags & SITE_TO_LEAF ? 0 : c.how.ret);
     else if (mirror_find(c.new_slot)) /* the frame stays */
         entry_of(c.new_slot)->record = entered_record(counter);
     return why;

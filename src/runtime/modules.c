@@ -185,8 +185,8 @@ static void add_module(struct known_module *out, uint64_t start, uint64_t end, i
 /* The edits of a module; the linker binds in ways of its own and stays as it is, as we do. */
 static void edit(const struct known_module *m, const char *path, const struct loaded *l)
 {
-    if (!(guest->flags & CHANNEL_EXACT) || guest->arena->detach || !m->map || m->role == ROLE_LINKER ||
-        m->role == ROLE_OURS)
+    if (!(guest->flags & CHANNEL_EXACT) || guest->arena->detach || !m->map ||
+        m->role == ROLE_LINKER || m->role == ROLE_OURS)
         return;
     struct edit_request request = {.base = m->walk.base,
                                    .module_id = m->id,
@@ -320,8 +320,8 @@ static void publish(uint32_t count)
         next->roles[i] = fresh[i].role;
         next->functions[i] = functions_of(&fresh[i]);
     }
-    next->set =
-        (struct walk_modules){.count = count, .generation = modules_generation, .items = next->items};
+    next->set = (struct walk_modules){
+        .count = count, .generation = modules_generation, .items = next->items};
     guest->modules = &next->set;
 }
 

@@ -67,8 +67,8 @@ static bool new_chunk(struct records *r, uint64_t least)
 }
 
 /*
- * Takes the bytes of a record from the chunk, in one instruction: no handler comes in between. Where
- * one came just before it and left too little, the bytes stay unused.
+ * Takes the bytes of a record from the chunk, in one instruction: no handler comes in between.
+ * Where one came just before it and left too little, the bytes stay unused.
  */
 ALWAYS_INLINE struct arena_record *take(const struct records *r, uint64_t bytes)
 {
@@ -130,7 +130,7 @@ static struct arena_record *new_record(struct records *r, const struct arena_rec
     if (is_at_limit())
         return NULL;
     struct arena_record *new = take(r, bytes);
-    if (!new && new_chunk(r, bytes))
+    if (!new &&new_chunk(r, bytes))
         new = take(r, bytes);
     if (new)
         fill(new, parent, how);
@@ -228,7 +228,8 @@ struct arena_record *records_bound(struct records *r, struct arena_record *unbou
     return NULL;
 }
 
-/* --- all but the first callee of a site, and contexts without a place --------------------------- */
+/* --- all but the first callee of a site, and contexts without a place ---------------------------
+ */
 
 static bool is_key(const struct other_entry *e, const struct other_entry *key)
 {

@@ -111,7 +111,7 @@ def bad_events():
 
 @test("perf: page faults and context switches as getrusage counts them, in the kernel too")
 def perf():
-    run = Run(["perf:page-faults/1", "perf:context-switches/1", "wall"], "kernel")
+    run = Run(["perf:page-faults/1", "perf:context-switches/1"], "kernel")
     for key, function in (("touched", "touch"), ("in_kernel", "touch_in_kernel")):
         assert run.total("page-faults", function) == run.said(key), "%s: %s, not %s" % (
             key, run.total("page-faults", function), run.said(key))
@@ -131,7 +131,8 @@ def perf_by_rate():
         facts = run.facts(metric)
         assert run.total(metric) == facts["kernel_count"] - facts["paused_count"], metric
     for phase in ("one", "two", "three"):
-        near(run.total("task-clock", "burn", phase=phase) / 1e9, run.said(phase), 0.06, phase)
+        spent = run.total("task-clock", "burn", phase=phase) / 1e9  # the kernel's part is in it, too
+        assert 0.95 * run.said(phase) < spent < 1.25 * run.said(phase), "%s: %s" % (phase, spent)
     assert run.total("task-clock", "paused") == 0 < run.facts("task-clock")["paused_count"]
 
 
@@ -174,8 +175,8 @@ def phases():
 def phases_of_threads():
     run = Run(["cpu"], "phases_threads")
     for phase in ("one", "two", "three"):
-        near(run.total("cpu", "burn", phase=phase) / 1e9, run.said(phase), 0.06, phase)
-    near(run.total("cpu") / 1e9, run.said("one") + run.said("two") + run.said("three"), 0.04, "all")
+        near(run.total("cpu", "burn", phase=phase) / 1e9, run.said(phase), 0.1, phase)
+    near(run.total("cpu") / 1e9, run.said("one") + run.said("two") + run.said("three"), 0.06, "all")
     assert run.total("cpu", "paused") == 0
 
 
@@ -189,7 +190,7 @@ def wall():
         waited = sum(run.total("blocked", function, leaf=name) for name in
                      (leaf, "__" + leaf, leaf + "@@GLIBC_2.3.2", "__new_" + leaf, "___" + leaf))
         near(waited / 1e9, run.said(key), 0.02, key)
-    near(run.total("wall", "burn") / 1e9, run.said("burnt") + run.said("handler"), 0.06, "running")
+    near(run.total("wall", "burn") / 1e9, run.said("burnt") + run.said("handler"), 0.1, "running")
     near(run.total("wall", "interrupted") / 1e9, run.said("polled"), 0.02, "a handler in a call")
     assert run.total("blocked", "interrupted") / 1e9 < run.said("polled") - 0.8 * run.said("handler")
     near(run.total("blocked", leaf="pause") / 1e9, run.said("elapsed"), 0.02, "never returned")
@@ -205,7 +206,7 @@ def wall():
         else:  # to the end of the process, which began a little before main and ends a little later
             near(known / 1e9, run.said("elapsed") + 0.02, 0.05, "life of a thread that stays")
     rest = run.total("wall", leaf="[not attributed]")
-    assert rest < 0.15 * lives, "not attributed: %s of %s" % (rest, lives)
+    assert rest < 0.15 * lives + run.said("queued") * 1e9, "not attributed: %s of %s" % (rest, lives)
 
 
 def lives(run, metric="wall"):

@@ -1,4 +1,5 @@
-/* Prints the stack height of its contexts, from main's return address on, and which of them vary. */
+/* Prints the stack height of its contexts, from main's return address on, and which of them vary.
+ */
 #include <alloca.h>
 #include <stdio.h>
 #include <string.h>
