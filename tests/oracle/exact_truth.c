@@ -171,7 +171,8 @@ static void judge_callee(struct exact_truth *t, const struct arrival *a)
     struct frame f = *top(t);
     uint64_t record = engine_record(t->engine, f.slot, f.ret);
     f.was_edited = false;
-    enum verdict v = a->is_tail && record == a->own ? SAYS_NOTHING : judge(t, &f, record);
+    bool is_early = a->was_bound || (a->is_tail && record == a->own);
+    enum verdict v = is_early ? SAYS_NOTHING : judge(t, &f, record);
     t->at_arrival[v]++;
     if (v >= SAYS_TOO_LITTLE)
         show(t, "of the callee", a, f.context, record);
@@ -259,6 +260,7 @@ static void jumped(struct exact_truth *t, const struct code *site, uint64_t own,
     struct code to = code_at(t->code, after->rip);
     if (top(t)->is_binder && site->kind == CODE_LINKER && to.kind != CODE_LINKER) {
         struct arrival a = top(t)->bound;
+        a.was_bound = true;
         t->frames.count--;
         enter(t, &a, after->rip);
     } else if (leaves(site, &to)) {

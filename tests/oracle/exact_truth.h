@@ -57,8 +57,9 @@ struct way {
 /* A call or tail jump, whose callee may not be known yet. */
 struct arrival {
     bool is_on, is_tail, is_edited;
-    uint64_t site; /* address of the instruction */
-    uint64_t ret;  /* of a call */
+    bool was_bound; /* just now: the engine finds out later what it called */
+    uint64_t site;  /* address of the instruction */
+    uint64_t ret;   /* of a call */
     uint64_t slot;
     uint64_t own; /* as in struct way */
 };
