@@ -116,6 +116,15 @@ static bool is_unwinder(const struct walk_modules *modules, const struct walk_fr
     return modules_role(modules, f->module) == ROLE_UNWINDER || (range && range->value);
 }
 
+/* Has a frame inside taken its place of the mirror? On a stack that is not aligned, or is deep. */
+static bool shares_entry(const struct walk_frame *frames, uint32_t count, uint32_t of)
+{
+    for (uint32_t i = of + 1; i < count; i++)
+        if (frames[i].slot && ((frames[i].slot ^ frames[of].slot) & MIRROR_MASK) == 0)
+            return true;
+    return false;
+}
+
 /*
  * Do the records agree with a walked stack? Its frames are outermost first. Calls from code that is
  * not edited are not in the mirror: inside the last frame that is, there may be only such. Tail
@@ -143,7 +152,8 @@ bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *f
         uint32_t first, sites;
         if (!edited_sites_of(function_of(modules, &frames[i]), &first, &sites))
             continue; /* of such the mirror is not told */
-        if (i && !(frames[i - 1].flags & FRAME_IS_PC) && edited_site_behind(frames[i - 1].pc))
+        if (i && !(frames[i - 1].flags & FRAME_IS_PC) && edited_site_behind(frames[i - 1].pc) &&
+            !shares_entry(frames, count, i))
             return false; /* that call was counted, and must be known */
     }
     return true;
