@@ -143,10 +143,13 @@ static void enter_by_tail(struct exact_truth *t, const struct arrival *a, uint64
     f->is_ours = is_ours;
     if (a->is_edited) {
         uint32_t walked = context_of(all, f->as_walked, a->site, function, true);
-        f->as_walked = context_after_tail(all, walked);
         count_seen(t, counted, walked);
-        return;
+        if (f->was_edited) {
+            f->as_walked = context_after_tail(all, walked);
+            return;
+        }
     }
+    /* Not known to the mirror, before or from now on: it is walked to from its caller. */
     const struct context *called = &all->items.items[context_called(all, f->as_walked)];
     f->as_walked = context_of(all, called->parent, called->site, function, false);
     f->was_edited = false;
@@ -168,7 +171,8 @@ static void judge_callee(struct exact_truth *t, const struct arrival *a)
     struct frame f = *top(t);
     uint64_t record = engine_record(t->engine, f.slot, f.ret);
     f.was_edited = false;
-    enum verdict v = a->is_tail && record == a->own ? SAYS_NOTHING : judge(t, &f, record);
+    bool is_early = a->was_bound || (a->is_tail && record == a->own);
+    enum verdict v = is_early ? SAYS_NOTHING : judge(t, &f, record);
     t->at_arrival[v]++;
     if (v >= SAYS_TOO_LITTLE)
         show(t, "of the callee", a, f.context, record);
@@ -256,6 +260,7 @@ static void jumped(struct exact_truth *t, const struct code *site, uint64_t own,
     struct code to = code_at(t->code, after->rip);
     if (top(t)->is_binder && site->kind == CODE_LINKER && to.kind != CODE_LINKER) {
         struct arrival a = top(t)->bound;
+        a.was_bound = true;
         t->frames.count--;
         enter(t, &a, after->rip);
     } else if (leaves(site, &to)) {
@@ -326,6 +331,31 @@ static void end_signal(struct exact_truth *t)
     }
 }
 
+static void returned(struct exact_truth *t, const struct user_regs_struct *before,
+                     const struct user_regs_struct *after)
+{
+    if (top(t)->is_moved && after->rip == top(t)->ret)
+        t->frames.count--;
+    else if (before->rsp == top(t)->slot && after->rip != top(t)->ret)
+        trouble(t, "a return to elsewhere", after->rip);
+}
+
+/*
+ * The stack pointer is above the return address of a function that goes on: it has been moved up
+ * to its caller's frame. (Above that, this is longjmp, just before it jumps.)
+ */
+static void find_moved(struct exact_truth *t, const struct code *was, const struct code *is,
+                       uint64_t rsp)
+{
+    struct frame *f = top(t);
+    if (was->transfer != GOES_ON || was->is_changed || !is->function ||
+        was->function != is->function || t->frames.count < 2 || f->slot >= rsp || f[-1].slot < rsp)
+        return;
+    f->is_moved = true;
+    f->was_edited = false;
+    f->slot = f[-1].slot - 1;
+}
+
 static void step_outside(struct exact_truth *t, const struct code *was, const struct code *is,
                          const struct user_regs_struct *before,
                          const struct user_regs_struct *after)
@@ -350,8 +380,8 @@ static void step_outside(struct exact_truth *t, const struct code *was, const st
         called(t, was, 0, false, after);
     else if (was->transfer == JUMPS || was->transfer == JUMPS_OR_GOES_ON)
         jumped(t, was, 0, false, after);
-    else if (was->transfer == RETURNS && before->rsp == top(t)->slot && after->rip != top(t)->ret)
-        trouble(t, "a return to elsewhere", after->rip);
+    else if (was->transfer == RETURNS)
+        returned(t, before, after);
     else if (was->transfer == ENTERS_KERNEL && before->rax == SYS_rt_sigreturn)
         end_signal(t);
 }
@@ -366,8 +396,10 @@ void exact_truth_step(struct exact_truth *t, const struct user_regs_struct *befo
         return;
     }
     step_outside(t, &was, &is, before, after);
-    if (!t->way.is_on)
-        drop_dead(t, after->rsp);
+    if (t->way.is_on)
+        return;
+    find_moved(t, &was, &is, after->rsp);
+    drop_dead(t, after->rsp);
 }
 
 void exact_truth_signal(struct exact_truth *t, const struct user_regs_struct *before,
@@ -378,10 +410,11 @@ void exact_truth_signal(struct exact_truth *t, const struct user_regs_struct *be
     read_word(t->pid, after->rsp + SIGNAL_RIP, &pc);
     struct frame kernel = {.slot = after->rsp + 8, .ret = pc, .is_signal = true};
     uint64_t function = function_at(t, restorer - 1);
+    const struct frame caller = *shown_caller(t, t->frames.count, &pc);
     kernel.interrupted = t->way;
     t->way.is_on = false;
-    kernel.context = context_of(&t->contexts, top(t)->context, pc, function, false);
-    kernel.as_walked = context_of(&t->contexts, top(t)->as_walked, pc, function, false);
+    kernel.context = context_of(&t->contexts, caller.context, pc, function, false);
+    kernel.as_walked = context_of(&t->contexts, caller.as_walked, pc, function, false);
     vec_push(&t->frames, kernel);
     struct arrival a = {.site = pc, .ret = restorer, .slot = after->rsp};
     uint64_t handler = function_at(t, after->rip);

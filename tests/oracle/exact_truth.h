@@ -13,9 +13,10 @@
  *  - the runtime's own functions, where the program calls them, do not show in contexts;
  *  - a stub of the PLT, and the dynamic linker while it binds it, belong to the call.
  *
- * One is its limit: where a tail jump is not edited, its callee shows as called from where the
- * frame was called from. So each frame has two contexts, the true one and the one that a walk of
- * the stack finds, and calls that have the second only are counted apart.
+ * One is its limit: where a tail jump is not edited, or is in a frame that was called by code that
+ * is not edited, its callee shows as called from where the frame was called from. So each frame has
+ * two contexts, the true one and the one that a walk of the stack finds, and calls that have the
+ * second only are counted apart.
  */
 #ifndef EXACT_TRUTH_H
 #define EXACT_TRUTH_H
@@ -40,7 +41,7 @@ enum verdict {
     SAYS_RIGHT,
     SAYS_NOTHING, /* it need not know: the frame's function has no sites, or was not called by one
                    */
-    LACKS_TAIL,   /* a tail jump that is not edited is missing */
+    LACKS_TAIL,   /* a tail jump is missing: see above */
     SAYS_TOO_LITTLE, /* it does not know a frame that was entered through a site */
     SAYS_WRONG,
     VERDICTS
@@ -56,8 +57,9 @@ struct way {
 /* A call or tail jump, whose callee may not be known yet. */
 struct arrival {
     bool is_on, is_tail, is_edited;
-    uint64_t site; /* address of the instruction */
-    uint64_t ret;  /* of a call */
+    bool was_bound; /* just now: the engine finds out later what it called */
+    uint64_t site;  /* address of the instruction */
+    uint64_t ret;   /* of a call */
     uint64_t slot;
     uint64_t own; /* as in struct way */
 };
@@ -70,6 +72,7 @@ struct frame {
     bool was_edited; /* entered through an edited site, so the mirror knows it */
     bool is_binder;  /* the dynamic linker, which will go on to `bound` */
     bool is_signal;
+    bool is_moved;          /* its function has moved its return address: the slot is not known */
     struct way interrupted; /* of a signal's frame */
     struct arrival bound;
 };
