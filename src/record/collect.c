@@ -625,8 +625,7 @@ static void grow_calls(struct grown_tree *g, const struct arena_view *v,
              next < end && left-- && (r = at(v, (uint32_t)(next / 8), sizeof *r));
              next += r->enter ? arena_record_bytes(r->site_count) : ARENA_RECORD_ALIGN)
             if (r->enter) /* or its bytes were taken, and it was never made */
-                add_calls(g, &known, r, (uint32_t)(next / 8),
-                          all_calls(t, calls_of(v, r, next)));
+                add_calls(g, &known, r, (uint32_t)(next / 8), all_calls(t, calls_of(v, r, next)));
     }
     vec_free(&chunks);
     free_table(&known.nodes);

@@ -208,7 +208,8 @@ static void say_what_is_missing(const struct server *server, const char *path)
                 "calltrail: pid %u had more than %llu contexts: what came later is counted in one; "
                 "%s\n",
                 (unsigned)server->arenas.items[i].pid, (unsigned long long)h->records,
-                h->most_records ? "see --max-nodes" : "--k, --fold-recursion or --modules need fewer");
+                h->most_records ? "see --max-nodes"
+                                : "--k, --fold-recursion or --modules need fewer");
     }
     if (alive)
         fprintf(stderr, "calltrail: %u process%s on (pid %d%s), recorded up to here\n", alive,
@@ -356,10 +357,9 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
         events.mask = EVENT_CPU;
     /* Without samples, a tick now and then does what has to be done in the program. */
     const uint64_t seldom_ns = 10000000;
-    uint64_t period_ns =
-        options->burst_ns                 ? options->burst_period_ns
-        : events.mask & EVENTS_BY_SAMPLES ? 1000000000 / options->rate_hz
-                                          : seldom_ns;
+    uint64_t period_ns = options->burst_ns                 ? options->burst_period_ns
+                         : events.mask & EVENTS_BY_SAMPLES ? 1000000000 / options->rate_hz
+                                                           : seldom_ns;
     struct server server;
     int status = target_find(options->command[0], &path, err);
     if (status == CT_OK)

@@ -1,7 +1,8 @@
 /*
- * The trace of a recording: every call and return, from the contexts that the runtime wrote down one
- * after the other. A context says who is active: what is on the stack and not among its callers has
- * returned, and callers that are not on the stack were called meanwhile, by code that is not edited.
+ * The trace of a recording: every call and return, from the contexts that the runtime wrote down
+ * one after the other. A context says who is active: what is on the stack and not among its callers
+ * has returned, and callers that are not on the stack were called meanwhile, by code that is not
+ * edited.
  *
  * As in collect.c, the arena is not to be trusted.
  */
@@ -22,7 +23,8 @@ struct traced_module {
 struct tracer {
     struct server *server;
     struct trace_writer *writer;
-    struct key_set functions, labels; /* of the process at hand: by key; by keys of site and callee */
+    struct key_set functions,
+        labels; /* of the process at hand: by key; by keys of site and callee */
     VEC(uint32_t) function_numbers, label_numbers; /* in the trace */
     VEC(struct traced_module) modules;             /* of the process at hand */
     uint32_t next_function, next_label, next_thread;
@@ -44,7 +46,8 @@ static void read_modules(struct tracer *t, const struct arena_bytes *a, const ch
     const struct arena_header *h = (const struct arena_header *)a->bytes;
     uint64_t most = a->size / sizeof(struct arena_module);
     const struct arena_module *r;
-    for (uint32_t place = h->first_module; most-- && (r = at(a, place, sizeof *r)); place = r->next) {
+    for (uint32_t place = h->first_module; most-- && (r = at(a, place, sizeof *r));
+         place = r->next) {
         if (!at(a, place, sizeof *r + r->path_bytes) || r->path_bytes > 4096)
             break;
         char path[4097] = "";
@@ -74,18 +77,17 @@ static uint32_t function_of(struct tracer *t, uint64_t key)
     for (size_t i = 0; i < t->modules.count && !(KEY_FLAGS(key) & (KEY_ADDRESS | KEY_GAP)); i++)
         if (t->modules.items[i].id == KEY_MODULE(key))
             m = &t->modules.items[i];
-    const struct map_function *f =
-        m && m->map ? map_find_function(m->map, KEY_OFFSET(key)) : NULL;
+    const struct map_function *f = m && m->map ? map_find_function(m->map, KEY_OFFSET(key)) : NULL;
     if (f && (f->flags & FUNCTION_FRAGMENT) && f->parent < m->map->function_count)
         f = &m->map->functions[f->parent];
     uint32_t function;
     if (f && f->name) {
         function = add_function(t, map_string(m->map, f->name), m->name);
     } else {
-        char *name = KEY_FLAGS(key) & KEY_GAP ? must_strdup("(context not known)")
-                     : m ? must_format("%s+0x%" PRIx64, m->name, (uint64_t)(f ? f->start : KEY_OFFSET(key)))
-                         : must_format("0x%" PRIx64,
-                                       (uint64_t)KEY_MODULE(key) << 32 | KEY_OFFSET(key));
+        char *name =
+            KEY_FLAGS(key) & KEY_GAP ? must_strdup("(context not known)")
+            : m ? must_format("%s+0x%" PRIx64, m->name, (uint64_t)(f ? f->start : KEY_OFFSET(key)))
+                : must_format("0x%" PRIx64, (uint64_t)KEY_MODULE(key) << 32 | KEY_OFFSET(key));
         function = add_function(t, name, "");
         free(name);
     }

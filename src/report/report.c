@@ -65,8 +65,7 @@ static void note_bursts(struct sheet *sheet)
     sheet_note(sheet,
                "an estimate from %s bursts with %.1f%% of all calls (record --burst): "
                "a share of 10%% is known to ±%.1f points",
-               count_text(facts[0]->value, number),
-               share_percent(facts[1]->value, facts[2]->value),
+               count_text(facts[0]->value, number), share_percent(facts[1]->value, facts[2]->value),
                196 * sqrt(0.1 * 0.9 / (double)facts[0]->value));
 }
 

@@ -133,7 +133,8 @@ struct arena_header {
     uint64_t io_read, io_written;     /* bytes with a context that the kernel counts, too */
     _Atomic uint32_t change_count;    /* the last so many of them are below, in turn */
     uint32_t unused_too;
-    uint64_t burst_ns; /* of engine exact: calls are counted for so long in each period; 0: always */
+    uint64_t
+        burst_ns; /* of engine exact: calls are counted for so long in each period; 0: always */
     struct arena_change changes[ARENA_CHANGES];
 };
 
@@ -202,8 +203,8 @@ struct arena_thread {
     _Atomic uint32_t first_chunk;        /* of nodes, newest first */
     _Atomic uint32_t first_record_chunk; /* newest first */
     _Atomic uint32_t first_trace_chunk;  /* newest first */
-    uint64_t slow[ARENA_SLOW]; /* calls that went the slow way, by enum slow_reason */
-    uint64_t trace_lost;       /* calls for which there was no room in a trace */
+    uint64_t slow[ARENA_SLOW];           /* calls that went the slow way, by enum slow_reason */
+    uint64_t trace_lost;                 /* calls for which there was no room in a trace */
     uint64_t bursts, calls_in_bursts, calls_between; /* of them: all calls, counted or not */
     _Atomic uint64_t samples;
     uint64_t ends[ARENA_ENDS]; /* samples by how the walk ended, enum walk_end */

@@ -360,7 +360,8 @@ static void emit_fast(struct emitter *e, const struct edited_module *m, const st
 void counting_write(struct emitter *e, const struct edited_module *m, const struct plan_site *s,
                     struct stub_layout *layout, const uint8_t *stub)
 {
-    if (guest->flags & CHANNEL_BURSTS) { /* samples and --duration do not go with it: none is here */
+    if (guest->flags &
+        CHANNEL_BURSTS) { /* samples and --duration do not go with it: none is here */
         EMIT(e, "\x64\x48\xff\x04\x25"); /* inc qword fs:[calls] */
         emit_fs(e, &exact_state.calls);
         uint8_t *in_burst = emit_short(e, 0x79); /* jns */

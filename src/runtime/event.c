@@ -149,7 +149,8 @@ static uint64_t random_part(const struct thread *t, uint64_t period_ns)
 
 bool event_start(struct thread *t)
 {
-    if (!(guest->arena->events.mask & EVENTS_BY_SAMPLES) && !(guest->flags & (CHANNEL_DETACHES | CHANNEL_BURSTS)))
+    if (!(guest->arena->events.mask & EVENTS_BY_SAMPLES) &&
+        !(guest->flags & (CHANNEL_DETACHES | CHANNEL_BURSTS)))
         return true;
     uint64_t first_ns = random_part(t, guest->arena->period_ns);
     t->first_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);

@@ -36,7 +36,7 @@ struct exact_thread {
     struct unbound unbound[MOST_UNBOUND];
     uint32_t unbound_count;
     struct arena_trace_chunk *trace; /* NULL: none yet */
-    struct callee callees[CALLEES]; /* by a hash of the target */
+    struct callee callees[CALLEES];  /* by a hash of the target */
     bool busy;
     uint8_t stack[STACK_BYTES] __attribute__((aligned(16))); /* the slow path's own */
 };
@@ -125,7 +125,7 @@ ALWAYS_INLINE struct arena_record *find_in_mirror(uint64_t slot)
 {
     const struct mirror_entry *entry = entry_of(slot);
     return slot && entry->tag == slot + *(const uint64_t *)slot + exact_state.epoch ? entry->record
-                                                                                   : NULL;
+                                                                                    : NULL;
 }
 
 struct arena_record *mirror_find(uint64_t slot)
@@ -574,7 +574,8 @@ SLOW_TEXT static bool count_quickly(struct exact_thread *t, const struct slow_fr
         return false;
     new->count++;
     if (!(c.site->flags & SITE_TO_LEAF))
-        *entry_of(c.new_slot) = (struct mirror_entry){c.new_slot + c.how.ret + exact_state.epoch, new};
+        *entry_of(c.new_slot) =
+            (struct mirror_entry){c.new_slot + c.how.ret + exact_state.epoch, new};
     t->records.thread->slow[SLOW_NEW]++;
     return true;
 }

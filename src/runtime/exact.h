@@ -58,8 +58,8 @@ struct exact_state {
     struct arena_header *arena; /* NULL: this thread does not count */
     struct other_entry *others;
     uint64_t others_mask; /* (entries - 1) * sizeof(struct other_entry) */
-    int64_t calls;        /* with --burst: those since it began, or, between bursts, BURST_NONE more */
-    uint64_t epoch;       /* with --burst: another number for each; part of the tags */
+    int64_t calls;  /* with --burst: those since it began, or, between bursts, BURST_NONE more */
+    uint64_t epoch; /* with --burst: another number for each; part of the tags */
 };
 
 extern __thread struct exact_state exact_state __attribute__((tls_model("initial-exec")));

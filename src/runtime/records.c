@@ -103,9 +103,10 @@ ALWAYS_INLINE bool is_at_limit(void)
 }
 
 /*
- * With --k: the tree of a thread is a k-slab forest. A call is counted where its caller was entered,
- * but from depth 2k on what is entered is the chain of the last k functions alone, below a gap: so
- * every call is counted below at least k callers, or below all. (cct/forest.h is the same offline.)
+ * With --k: the tree of a thread is a k-slab forest. A call is counted where its caller was
+ * entered, but from depth 2k on what is entered is the chain of the last k functions alone, below a
+ * gap: so every call is counted below at least k callers, or below all. (cct/forest.h is the same
+ * offline.)
  *
  * Tail jumps are not cut: they may go back to a record of the same frame, whose callers would be
  * too few then. Nor is what calls nothing: nobody enters it.
@@ -150,7 +151,7 @@ static struct arena_record *new_record(struct records *r, const struct arena_rec
     if (is_at_limit())
         return NULL;
     struct arena_record *new = take(r, bytes);
-    if (!new && new_chunk(r, bytes))
+    if (!new &&new_chunk(r, bytes))
         new = take(r, bytes);
     if (new)
         fill(r, new, parent, how);
@@ -178,8 +179,7 @@ bool records_begin(struct records *r, struct arena_thread *thread)
     const struct entered thread_start = {0};
     const struct entered no_room = {.callee.key = KEY_MAKE(0, KEY_GAP, WALK_LIMIT),
                                     .flags = RECORD_OVERFLOW};
-    *r = (struct records){
-        .thread = thread, .room = FIRST_ENTRIES, .k = exact_state.arena->k};
+    *r = (struct records){.thread = thread, .room = FIRST_ENTRIES, .k = exact_state.arena->k};
     r->root = new_record(r, NULL, &thread_start);
     if (r->root) /* made while there is room: it is needed when there is none */
         r->overflow = new_record(r, r->root, &no_room);
