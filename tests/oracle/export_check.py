@@ -55,6 +55,8 @@ class Reference:
 
     def chain(self, frame):
         offset, module, function, first, count, _, gap = frame
+        if gap == ctp.GAP_CUT:
+            return [("(earlier callers, not kept)", "", "")]
         if gap:
             return [("(walk ended: %s)" % ctp.GAPS[gap], "", "")]
         own = self.function(function, module)
