@@ -21,6 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
+static_assert((unsigned)ARENA_GAP_CUT == (unsigned)CTP_GAP_CUT, "one number for both");
+
 struct module {
     uint32_t id;           /* in its arena */
     uint32_t index;        /* in the profile */
@@ -242,7 +244,7 @@ static uint32_t make_frame(struct collector *c, uint64_t key)
     if (flags & KEY_GAP) {
         out.offset = 0;
         out.gap =
-            KEY_OFFSET(key) && KEY_OFFSET(key) < CTP_GAP_OTHER ? KEY_OFFSET(key) : CTP_GAP_OTHER;
+            KEY_OFFSET(key) && KEY_OFFSET(key) < CTP_GAP_END ? KEY_OFFSET(key) : CTP_GAP_OTHER;
         return profile_add_frame(c->writer, &out);
     }
     out.flags = (flags & KEY_IS_PC ? 0u : CTP_FRAME_RETURN) |
@@ -559,13 +561,14 @@ static void add_calls(struct grown_tree *g, struct record_tables *known,
     struct key_slot *parent = slot_for(places, r->parent);
     uint32_t above = parent->index_plus_one ? parent->index_plus_one - 1 : 0;
     uint32_t caller = r->site ? grown_child(g, above, r->site) : above;
-    slot_for(places, place)->index_plus_one = caller + 1;
+    uint32_t node = r->callee ? grown_child(g, caller, r->callee) : caller;
+    bool is_gap = r->callee && (KEY_FLAGS(r->callee) & KEY_GAP);
+    slot_for(places, place)->index_plus_one = (is_gap ? node : caller) + 1;
     g->calls += count;
     g->records++;
     uint32_t outermost = slot_for(&known->outermost, r->parent)->index_plus_one;
     slot_for(&known->outermost, place)->index_plus_one = outermost ? outermost : r->slot;
     if (r->callee) {
-        uint32_t node = grown_child(g, caller, r->callee);
         struct grown_node *n = &g->items.items[node];
         uint32_t height = outermost && r->slot ? outermost - r->slot : 0;
         /* Several records of one context: of a function that was bound after its first call. */
@@ -947,6 +950,8 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
         c.all.stime_s = recording->stime_s;
     }
     add_facts(&c, CTP_SCOPE_PROFILE, 0, &c.all);
+    if (s->k && c.metrics.calls != CTP_NONE)
+        profile_fact_i64(c.writer, CTP_SCOPE_METRIC, c.metrics.calls, "callers_kept", s->k);
     if (s->window_start_ns && s->window_end_ns > s->window_start_ns) /* --delay, --duration */
         profile_fact_f64(c.writer, CTP_SCOPE_PROFILE, 0, "measured_s",
                          (double)(s->window_end_ns - s->window_start_ns) / 1e9);

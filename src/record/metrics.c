@@ -82,7 +82,7 @@ void metrics_add(struct metric_set *set, struct profile_writer *w,
                  const struct arena_events *events, uint64_t period_ns,
                  const struct metrics_wanted *wanted)
 {
-    *set = (struct metric_set){.period_ns = period_ns, .cpu = CTP_NONE};
+    *set = (struct metric_set){.period_ns = period_ns, .cpu = CTP_NONE, .calls = CTP_NONE};
     set->layout.events = *events;
     arena_lay_out(&set->layout);
     uint64_t memory_period = events->memory_period_bytes;
@@ -103,6 +103,8 @@ void metrics_add(struct metric_set *set, struct profile_writer *w,
         uint32_t index = add(set, w, k.source, &k, period);
         if (k.source == SOURCE_CPU)
             set->cpu = index;
+        if (k.source == SOURCE_CALLS)
+            set->calls = index;
     }
 }
 

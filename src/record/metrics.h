@@ -18,7 +18,8 @@ struct metric_set {
         uint64_t total;  /* so far; a damaged arena must not make it overflow */
     } items[METRICS_MOST];
     uint32_t perf[PERF_MOST_EVENTS]; /* in the profile */
-    uint32_t cpu; /* the metric that facts about samples are about, or CTP_NONE */
+    uint32_t cpu;   /* the metric that facts about samples are about, or CTP_NONE */
+    uint32_t calls; /* that of engine exact, or CTP_NONE */
 };
 
 /* What there is besides the events. */

@@ -70,8 +70,10 @@ static bool is_record_of(const struct walk_modules *modules, const struct arena_
                          const struct walk_frame *f)
 {
     uint64_t key = function_key(modules, f);
+    /* A function without an end goes on with the one behind it (libc's strcasecmp). */
+    uint64_t before = exact_function_key(modules, function_of(modules, f) - 1);
     for (;; record = arena_at(record->parent)) {
-        if (record->callee == key || may_go_on(modules, record->callee))
+        if (record->callee == key || record->callee == before || may_go_on(modules, record->callee))
             return true;
         if (!(record->flags & RECORD_TAIL))
             return is_on_its_way(modules, f);
@@ -144,6 +146,8 @@ bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *f
     for (uint32_t i = count; i-- > 0;) {
         if (modules_role(modules, frames[i].module) == ROLE_OURS)
             continue;
+        if (frames[i].flags & FRAME_GUESSED)
+            continue; /* nobody knows where its return address lies */
         const struct arena_record *record = mirror_find(frames[i].slot);
         if (record == records->overflow)
             return true;

@@ -113,7 +113,7 @@ struct arena_header {
     uint32_t is_detached;                     /* and it is */
     uint32_t is_too_high;                     /* there was no room for it where its addresses are
                                                  short: nothing is edited */
-    uint32_t unused;
+    uint32_t k; /* of engine exact: callers that are kept of each call, at least; 0: all */
     char program[ARENA_PROGRAM_BYTES]; /* what it runs, by the supervisor */
 
     struct arena_events events;
@@ -278,9 +278,10 @@ struct arena_record {
     uint64_t site;   /* key of the return address of the call, or of the tail jump */
     uint64_t callee; /* key of the function that was entered */
     uint32_t parent; /* place; 0: the thread itself */
-    uint32_t flags;  /* enum record_flags */
+    uint32_t flags;  /* enum record_flags, and above them the depth in its tree, if that matters */
     uint32_t next;   /* address of a context that the site led to before */
-    uint32_t enter;  /* address of the context that is entered: this one, but for RECORD_BACK */
+    uint32_t enter;  /* address of the context that is entered: this one, but for RECORD_BACK, and
+                        where earlier callers are cut off */
     uint64_t count;
     uint64_t target;     /* where the call led: at an indirect site one of several */
     uint32_t first_site; /* of its function's, which are numbered in a row */
@@ -310,6 +311,11 @@ enum record_flags {
     RECORD_OVERFLOW = 4, /* counts whatever there was no room for */
     RECORD_VARIES = 8    /* with --height: it was entered with other slots, too */
 };
+
+enum { RECORD_DEPTH_SHIFT = 8 };
+
+/* The gap below which chains begin whose earlier callers are cut off; others are enum walk_end. */
+enum { ARENA_GAP_CUT = 10 };
 
 /*
  * Records of one thread, one behind the other. `used`, which may be more than there is room, is

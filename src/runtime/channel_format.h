@@ -37,7 +37,8 @@ enum channel_flags {
     CHANNEL_EXACT = 8,
     CHANNEL_FOLD = 16,     /* engine exact: recursions share their records */
     CHANNEL_DETACHES = 32, /* engine exact: it ends before the program does */
-    CHANNEL_HEIGHT = 64    /* engine exact: do contexts have other stack heights at times? */
+    CHANNEL_HEIGHT = 64,   /* engine exact: do contexts have other stack heights at times? */
+    CHANNEL_SLABS = 128    /* engine exact: the last callers are kept, not all; see arena k */
 };
 
 struct channel_message {

@@ -54,7 +54,7 @@ static bool is_tail(const struct plan_site *s)
 
 static bool folds(void)
 {
-    return guest->flags & CHANNEL_FOLD;
+    return guest->flags & (CHANNEL_FOLD | CHANNEL_SLABS);
 }
 
 /* Its stub has all of the code that counts, or all but a look into the table. */

@@ -444,6 +444,7 @@ ALWAYS_INLINE void call_at(const struct slow_frame *f, struct call *c)
     c->how.is_indirect = is_indirect;
     c->how.ret = m->base + offset;
     c->how.flags = c->is_tail ? RECORD_TAIL : 0;
+    c->how.is_leaf = s->flags & SITE_TO_LEAF;
     c->how.slot = (uint32_t)c->new_slot;
     c->how.site_key = KEY_MAKE(m->module_id, c->is_tail ? KEY_IS_PC : 0, offset);
 }
@@ -469,6 +470,12 @@ static struct arena_record *find_own(struct exact_thread *t, const struct slow_f
     return walk_anew(t, &r);
 }
 
+static void note_unbound(struct exact_thread *t, struct arena_record *record, const uint64_t *got)
+{
+    if (t->unbound_count < MOST_UNBOUND)
+        t->unbound[t->unbound_count++] = (struct unbound){record, got};
+}
+
 static enum slow_reason count_call(struct exact_thread *t, const struct slow_frame *f)
 {
     enum slow_reason why = SLOW_OTHER;
@@ -480,9 +487,12 @@ static enum slow_reason count_call(struct exact_thread *t, const struct slow_fra
     struct arena_record *counter = records_child(&t->records, own, &c.how);
     if (t->records.is_new) {
         why = why == SLOW_OTHER ? SLOW_NEW : why;
-        if (c.site->got && is_binder(c.how.target) && t->unbound_count < MOST_UNBOUND)
-            t->unbound[t->unbound_count++] =
-                (struct unbound){counter, (const uint64_t *)(c.module->base + c.site->got)};
+        if (c.site->got && is_binder(c.how.target)) {
+            const uint64_t *got = (const uint64_t *)(c.module->base + c.site->got);
+            note_unbound(t, counter, got);
+            if (t->records.k && entered_record(counter) != counter)
+                note_unbound(t, entered_record(counter), got);
+        }
     }
     counter->count++;
     note_height(counter, c.how.slot);

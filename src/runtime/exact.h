@@ -85,6 +85,7 @@ struct entered {
     uint32_t site;     /* its number; 0: in no way that the parent's record has a place for */
     uint64_t target;   /* where it led */
     bool is_indirect;  /* the site may have several callees */
+    bool is_leaf;      /* what was entered calls nothing */
     uint64_t ret;      /* its return address, if whoever puts that there writes the mirror, too */
     uint32_t flags;    /* enum record_flags */
     uint32_t slot;     /* low half of the address of its return address */
@@ -115,6 +116,7 @@ struct records {
     struct arena_record_chunk *chunk;
     struct arena_record *root;
     struct arena_record *overflow; /* counts what there is no room for */
+    uint32_t k;                    /* of the arena */
     struct arena_thread *thread;
     bool is_new; /* the last one that was asked for had to be made */
 };
@@ -202,6 +204,9 @@ bool edited_has_gaps(uint64_t base, uint32_t function);
 
 /* The site whose stub holds an address; 0: none. */
 uint32_t edited_site_of_stub(uint64_t address);
+
+/* The site that a record was entered by, from its key; 0: none whose calls are counted. */
+uint32_t edited_site_of_key(uint64_t site_key);
 
 /* The module whose stubs hold an address, or NULL. */
 const struct edited_module *edited_by_stub(uint64_t address);
