@@ -6,7 +6,8 @@
 #   make check-modules   unwind rows of every module on this machine against readelf
 #   make check-torture   what breaks profilers, one small program each, under record
 #   make check-trampoline marked frames: unwinders, registers, jumps, single steps
-#   make check-exact    every call counted: against callgrind, and the torture programs
+#   make check-exact     every call counted: against callgrind, and the torture programs
+#   make check-exact-steps engine exact at every call of 5 million single steps of real programs
 #   make check-loss      ends at random moments, full disks, signals: no sample is lost
 #   make check-stops     random stops of real programs against eu-stack and gdb
 #   make check-real      real programs from Debian's packages, plain and recorded
@@ -26,7 +27,7 @@ comma := ,
 BUILD := build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 MESON_FLAGS := --prefix=$(PREFIX) $(if $(SANITIZE),-Db_sanitize=$(SANITIZE) -Db_lundef=false)
 
-.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-exact check-loss check-stops check-full fuzz bench install clean check-exports check-diff check-real check-agreement
+.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-exact check-exact-steps check-loss check-stops check-full fuzz bench install clean check-exports check-diff check-real check-agreement
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) calltrail libcalltrail-rt.so libcalltrail-events.so libcalltrail-events-new.so
@@ -72,6 +73,10 @@ check-exact: setup-tests
 	@$(MAKE) --no-print-directory tests
 	@scripts/check-exact --full
 	@scripts/check-torture --full --engine exact
+
+check-exact-steps: setup-tests
+	@$(MAKE) --no-print-directory tests
+	@CALLTRAIL=$(BUILD)/calltrail EXACT_STEP=$(BUILD)/tests/exact_step scripts/check-exact-steps --full
 
 check-loss: setup-tests
 	@$(MAKE) --no-print-directory tests

@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
 """What engine exact costs: whole programs, plain and recorded in turn, and under callgrind.
 
-    bench/exact.py [--rounds N] [--only REGEX]
+    bench/exact.py [--rounds N] [--only REGEX] [--no-callgrind]
 
 CPU time of the program itself, user and system; medians of N rounds (5), and the median of the ratios
 of neighbouring runs with its smallest and largest. callgrind runs once: it takes long enough. The
-second table has ns for each kind of call, from loops of 20 million calls, less the loop's plain time.
+second table has ns for each kind of call, from loops of 20 million calls, less the loop's plain time; then
+come a program whose source is at hand, with gcc -pg and uftrace, and start-up from a warm cache.
 """
 import argparse
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CALLTRAIL = os.environ.get("CALLTRAIL", os.path.join(HERE, "build/calltrail"))
@@ -35,6 +38,25 @@ insert into t select i, 'x' || (i * 7919 % 10007), i * 1.5 from n; create index 
 select count(*), sum(c) from t; select count(*) from t x join t y on x.a = y.a + 1 where x.b < y.b;"""
 BASH = "f() { (( $1 > 0 )) && f $(($1 - 1)); return 0; }; for ((i = 0; i < 60000; i++)); do " \
        "s=$((s + i)); a[i % 10]=x$i; done; f 50; echo $s ${a[3]}"
+QUEENS = r"""
+#include <stdio.h>
+static int board[16], size = 9, solutions;
+static int is_safe(int row, int column)
+{
+    for (int r = 0; r < row; r++)
+        if (board[r] == column || board[r] - column == row - r || column - board[r] == row - r)
+            return 0;
+    return 1;
+}
+static void found(void) { solutions++; }
+static void place(int row)
+{
+    if (row == size) { found(); return; }
+    for (int column = 0; column < size; column++)
+        if (is_safe(row, column)) { board[row] = column; place(row + 1); }
+}
+int main(void) { for (int i = 0; i < 600; i++) place(0); printf("%d\\n", solutions); return 0; }
+"""
 CALLS = r"""
 #include <stdlib.h>
 #include <string.h>
@@ -89,14 +111,23 @@ def programs(folder):
         "int f%d(int *p, int x) { int r = 0; for (int i = 0; i < %d; i++) switch ((p[i] + x) %% 7) {"
         "case 0: r++; break; case 1: r += p[i]; break; case 3: r ^= x; break; default: r -= i; } return r; }"
         % (i, i + 3) for i in range(120))
+    data = os.path.join(folder, "data")
+    with open(data, "wb") as out:
+        for name in ("/usr/bin/perl", "/bin/bash"):
+            with open(name, "rb") as file:
+                out.write(file.read())
+    scene = os.path.join(HERE, "tests/real/scene.pov")
     cc1 = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True).stdout.strip()
     return {"perl": ["perl", text("a.pl", PERL)], "python3": ["/usr/bin/python3", text("a.py", PYTHON)],
             "lua5.4": ["lua5.4", text("a.lua", LUA)], "bash": ["bash", text("a.sh", BASH)],
             "sqlite3": ["sqlite3", ":memory:", ".read " + text("a.sql", SQL)],
-            "cc1": [cc1, "-quiet", "-O2", "-fpreprocessed", text("a.c", source), "-o", "/dev/null"]}
+            "cc1": [cc1, "-quiet", "-O2", "-fpreprocessed", text("a.c", source), "-o", "/dev/null"],
+            "bzip2": ["bzip2", "-kc", data], "xz": ["xz", "-T1", "-3", "-kc", data],
+            "povray": ["povray", "+I" + scene, "+O" + data + ".bmp", "+FB", "-D", "+W160", "+H120", "+WT1"]}
 
 
 def whole_programs(options, folder):
+    means = []
     print("| program | plain s | exact s | ratio | calls | callgrind s | exact is faster by |\n|---|---|---|---|---|---|---|")
     for name, command in programs(folder).items():
         if options.only and not re.search(options.only, name):
@@ -115,6 +146,10 @@ def whole_programs(options, folder):
             name, statistics.median(plain), statistics.median(exact), statistics.median(ratios), min(ratios),
             max(ratios), calls / 1e6, "%.1f" % grind if grind else "-",
             "%.0f" % (grind / statistics.median(exact)) if grind else "-"), flush=True)
+        means.append(statistics.median(ratios))
+    if means:
+        print("\nGeometric mean of the ratios: %.2f; the largest: %.2f." % (
+            statistics.geometric_mean(means), max(means)))
 
 
 def kinds_of_calls(options, folder):
@@ -133,6 +168,51 @@ def kinds_of_calls(options, folder):
         print("| %s | %.1f (%.1f to %.1f) |" % (what, statistics.median(more), min(more), max(more)), flush=True)
 
 
+def with_source(options, folder):
+    """A program of which the source is at hand: what a rebuild and other tools take."""
+    source = os.path.join(folder, "queens.c")
+    with open(source, "w", encoding="utf-8") as out:
+        out.write(QUEENS)
+    builds = {"plain": [], "gcc -pg": ["-pg"], "uftrace": ["-pg"]}
+    for name, flags in builds.items():
+        subprocess.run(["gcc", "-O2", "-fno-inline", *flags, "-o", os.path.join(folder, name.split()[-1]), source],
+                       check=True)
+    plain = [os.path.join(folder, "plain")]
+    commands = {"plain": plain, "gcc -pg": [os.path.join(folder, "-pg")],
+                "callgrind": ["valgrind", "--tool=callgrind", "-q", "--callgrind-out-file=/dev/null", *plain]}
+    if shutil.which("uftrace"):
+        commands["uftrace record"] = ["uftrace", "record", "--no-pager", "-d", os.path.join(folder, "data.uftrace"),
+                                      os.path.join(folder, "uftrace")]
+    if options.no_callgrind:
+        del commands["callgrind"]
+    print("\n| eight queens, with its source | CPU s | ratio |\n|---|---|---|")
+    base = None
+    os.chdir(folder)  # gmon.out
+    for name, command in [*commands.items(), ("exact", None)]:
+        times = [recorded(plain, folder)[0] if command is None else cpu_of(command)
+                 for _ in range(1 if name == "callgrind" else options.rounds)]
+        base = base or statistics.median(times)
+        print("| %s | %.2f | %.2f |" % (name, statistics.median(times), statistics.median(times) / base), flush=True)
+
+
+def start_up(options, folder):
+    cc1 = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True).stdout.strip()
+    print("\n| start, from a warm cache | plain ms | recorded ms | of it, the program's CPU ms |\n|---|---|---|---|")
+    for name, command in (("perl -e 1", ["perl", "-e", "1"]),
+                          ("cc1, of an empty file", [cc1, "-quiet", "/dev/null", "-o", "/dev/null"])):
+        recorded(command, folder)
+        plain, ours, cpu = [], [], []
+        for _ in range(2 * options.rounds):
+            begin = time.monotonic()
+            cpu_of(command)
+            middle = time.monotonic()
+            cpu.append(recorded(command, folder)[0])
+            plain.append(middle - begin)
+            ours.append(time.monotonic() - middle)
+        print("| %s | %.0f | %.0f | %.0f |" % (name, *(1000 * statistics.median(x) for x in (plain, ours, cpu))),
+              flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description="what engine exact costs")
     parser.add_argument("--rounds", type=int, default=5)
@@ -141,8 +221,12 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-exact-") as folder:
         whole_programs(options, folder)
-        if not options.only:
+        if not options.only or re.search(options.only, "calls"):
             kinds_of_calls(options, folder)
+        if not options.only or re.search(options.only, "source"):
+            with_source(options, folder)
+        if not options.only or re.search(options.only, "start"):
+            start_up(options, folder)
 
 
 main()

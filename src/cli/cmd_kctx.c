@@ -8,6 +8,7 @@
 #include "report/report.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <getopt.h>
 #include <malloc.h>
 #include <string.h>
@@ -44,7 +45,7 @@ struct options {
     const char *path, *trace, *metric;
     struct report_options report;
     enum color_choice color;
-    bool sites, limit_given, min_share_given, no_pager;
+    bool sites, k_given, limit_given, min_share_given, no_pager;
 };
 
 static bool parse_number(const char *text, double least, double most, bool whole, double *out)
@@ -74,6 +75,7 @@ static int take_option(struct options *o, int option)
         if (!parse_number(optarg, 1, K_MAX, true, &number))
             return usage_error("kctx", "--k: '%s' is not from 1 to %d callers", optarg, K_MAX);
         o->report.k = (uint32_t)number;
+        o->k_given = true;
         return 0;
     case 'm':
         o->metric = optarg;
@@ -171,6 +173,11 @@ static int explain_profile(const struct options *o, struct ct_error *err)
     if (status == CT_OK)
         status = view_open(&profile, &view_options, &view, err);
     if (status == CT_OK) {
+        if (o->k_given && view.callers_kept && o->report.k > view.callers_kept)
+            fprintf(stderr,
+                    "calltrail kctx: %s was recorded with --k %" PRIu32
+                    ": chains have at most so many callers, not %" PRIu32 "\n",
+                    o->path, view.callers_kept, o->report.k);
         status = print_view(o, &view, err);
         view_close(&view);
     }

@@ -32,6 +32,9 @@ static const char usage[] =
     "                      samples on the same tree. The others: sample (the default)\n"
     "      --modules GLOB  with exact: only calls from modules whose path or name matches\n"
     "      --fold-recursion  with exact: a recursive call goes back to the context of the first\n"
+    "      --k K           with exact: keep the last K callers of each call, 1 to 100, not all:\n"
+    "                      contexts are then bounded by the program's structure\n"
+    "      --height        with exact: the stack's height in each context, and whether it varies\n"
     "      --max-nodes N   with exact: at most so many contexts; what is beyond is one context\n"
     "      --no-follow     leave out the processes that it starts\n"
     "      --no-lines      do not read debug information; calltrail symbolize can do so later\n"
@@ -40,7 +43,7 @@ static const char usage[] =
     "\n"
     "The exit status is the program's. SIGUSR2 to calltrail writes what there is so far.\n";
 
-enum { MOST_HZ = 100000 };
+enum { MOST_HZ = 100000, MOST_CALLERS = 100 };
 
 static bool read_seconds(const char *text, double *out)
 {
@@ -63,7 +66,9 @@ int cmd_record(int argc, char **argv)
                                             {"engine", required_argument, NULL, 'E'},
                                             {"modules", required_argument, NULL, 'm'},
                                             {"fold-recursion", no_argument, NULL, 'f'},
+                                            {"height", no_argument, NULL, 'H'},
                                             {"max-nodes", required_argument, NULL, 'N'},
+                                            {"k", required_argument, NULL, 'k'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     struct record_options record = {
@@ -117,10 +122,20 @@ int cmd_record(int argc, char **argv)
         case 'f':
             record.fold_recursion = true;
             break;
+        case 'H':
+            record.height = true;
+            break;
         case 'N':
             record.max_nodes = strtoul(optarg, &end, 10);
             if (*end || !*optarg || record.max_nodes < 1)
                 return usage_error("record", "'%s' is not a number of contexts", optarg);
+            break;
+        case 'k':
+            record.k = (uint32_t)strtoul(optarg, &end, 10);
+            if (*end || *optarg < '0' || *optarg > '9' || strlen(optarg) > 3 || record.k < 1 ||
+                record.k > MOST_CALLERS)
+                return usage_error("record", "--k: '%s' is not from 1 to %d callers", optarg,
+                                   MOST_CALLERS);
             break;
         case 'h':
             fputs(usage, stdout);
@@ -131,9 +146,13 @@ int cmd_record(int argc, char **argv)
     }
     if (optind == argc)
         return usage_error("record", "a PROGRAM is needed");
-    if (!record.exact && (record.modules || record.fold_recursion || record.max_nodes))
-        return usage_error("record", "--modules, --fold-recursion and --max-nodes go with "
-                                     "--engine exact");
+    if (!record.exact && (record.modules || record.fold_recursion || record.height ||
+                          record.max_nodes || record.k))
+        return usage_error("record", "--modules, --fold-recursion, --height, --max-nodes and --k go "
+                                     "with --engine exact");
+    if (record.k && (record.fold_recursion || record.height))
+        return usage_error("record", "--k does not go with %s",
+                           record.height ? "--height" : "--fold-recursion, and bounds recursion, too");
     if (record.exact && record.perf.count)
         return usage_error("record", "perf events do not go with --engine exact");
     record.command = argv + optind;

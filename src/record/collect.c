@@ -21,6 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
+static_assert((unsigned)ARENA_GAP_CUT == (unsigned)CTP_GAP_CUT, "one number for both");
+
 struct module {
     uint32_t id;           /* in its arena */
     uint32_t index;        /* in the profile */
@@ -242,7 +244,7 @@ static uint32_t make_frame(struct collector *c, uint64_t key)
     if (flags & KEY_GAP) {
         out.offset = 0;
         out.gap =
-            KEY_OFFSET(key) && KEY_OFFSET(key) < CTP_GAP_OTHER ? KEY_OFFSET(key) : CTP_GAP_OTHER;
+            KEY_OFFSET(key) && KEY_OFFSET(key) < CTP_GAP_END ? KEY_OFFSET(key) : CTP_GAP_OTHER;
         return profile_add_frame(c->writer, &out);
     }
     out.flags = (flags & KEY_IS_PC ? 0u : CTP_FRAME_RETURN) |
@@ -437,8 +439,11 @@ static void write_tree(struct collector *c, const struct arena_view *v, const st
         uint32_t frame = i == first ? CTP_NONE : frame_for(c, n->key);
         bool waits = times->waits_in && n->measured &&
                      (const char *)n->measured == v->bytes + (uint64_t)times->waits_in * 8;
-        struct node_extra extra = {
-            .calls = n->calls, .perf = n->perf, .blocked_ns = waits ? times->waits.blocked_ns : 0};
+        struct node_extra extra = {.calls = n->calls,
+                                   .height = n->height,
+                                   .height_varies = n->height_varies,
+                                   .perf = n->perf,
+                                   .blocked_ns = waits ? times->waits.blocked_ns : 0};
         number[i] = (*next_node)++;
         profile_write_nodes(c->writer, &parent, &frame, 1);
         metrics_write(&c->metrics, c->writer, n->measured, h->heap_peak, &extra);
@@ -542,21 +547,34 @@ static void grow_samples(struct grown_tree *g, const struct collector *c,
 
 /*
  * A record's own node is its function's entry; what it calls hangs below the node of the place from
- * where it calls, as the frames of a walked stack do. `places` leads from a record's place to the
- * node that its callees hang below.
+ * where it calls, as the frames of a walked stack do.
  */
-static void add_calls(struct grown_tree *g, struct key_table *places, const struct arena_record *r,
-                      uint32_t place, uint64_t count)
+struct record_tables {          /* from a record's place to … */
+    struct key_table nodes;     /* the node that its callees hang below, and to */
+    struct key_table outermost; /* the slot of the outermost record that has one */
+};
+
+static void add_calls(struct grown_tree *g, struct record_tables *known,
+                      const struct arena_record *r, uint32_t place, uint64_t count)
 {
+    struct key_table *places = &known->nodes;
     struct key_slot *parent = slot_for(places, r->parent);
     uint32_t above = parent->index_plus_one ? parent->index_plus_one - 1 : 0;
     uint32_t caller = r->site ? grown_child(g, above, r->site) : above;
-    slot_for(places, place)->index_plus_one = caller + 1;
+    uint32_t node = r->callee ? grown_child(g, caller, r->callee) : caller;
+    bool is_gap = r->callee && (KEY_FLAGS(r->callee) & KEY_GAP);
+    slot_for(places, place)->index_plus_one = (is_gap ? node : caller) + 1;
     g->calls += count;
     g->records++;
+    uint32_t outermost = slot_for(&known->outermost, r->parent)->index_plus_one;
+    slot_for(&known->outermost, place)->index_plus_one = outermost ? outermost : r->slot;
     if (r->callee) {
-        uint32_t node = grown_child(g, caller, r->callee);
-        g->items.items[node].calls += count;
+        struct grown_node *n = &g->items.items[node];
+        uint32_t height = outermost && r->slot ? outermost - r->slot : 0;
+        /* Several records of one context: of a function that was bound after its first call. */
+        n->height_varies |= (r->flags & RECORD_VARIES) || (n->calls && n->height != height);
+        n->height = height;
+        n->calls += count;
     }
 }
 
@@ -572,7 +590,7 @@ static uint64_t calls_of(const struct arena_view *v, const struct arena_record *
 static void grow_calls(struct grown_tree *g, const struct arena_view *v,
                        const struct arena_thread *t)
 {
-    struct key_table places = {0};
+    struct record_tables known = {0};
     VEC(const struct arena_record_chunk *) chunks = {0};
     uint64_t most = v->size / sizeof(struct arena_record_chunk);
     uint64_t left = v->size / ARENA_RECORD_ALIGN;
@@ -590,10 +608,11 @@ static void grow_calls(struct grown_tree *g, const struct arena_view *v,
              next < end && left-- && (r = at(v, (uint32_t)(next / 8), sizeof *r));
              next += r->enter ? arena_record_bytes(r->site_count) : ARENA_RECORD_ALIGN)
             if (r->enter) /* or its bytes were taken, and it was never made */
-                add_calls(g, &places, r, (uint32_t)(next / 8), calls_of(v, r, next));
+                add_calls(g, &known, r, (uint32_t)(next / 8), calls_of(v, r, next));
     }
     vec_free(&chunks);
-    free_table(&places);
+    free_table(&known.nodes);
+    free_table(&known.outermost);
 }
 
 static void grow_tree(struct grown_tree *g, const struct collector *c, const struct arena_view *v,
@@ -906,7 +925,10 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     c.has_returns = (s->flags & CHANNEL_TRAMPOLINE) && (s->events.mask & EVENTS_BY_SAMPLES);
     c.is_whole = recording->options->delay_s == 0 && recording->options->duration_s == 0;
     c.has_calls = s->flags & CHANNEL_EXACT;
-    metrics_add(&c.metrics, c.writer, &s->events, s->period_ns, c.has_returns, c.has_calls);
+    metrics_add(&c.metrics, c.writer, &s->events, s->period_ns,
+                &(struct metrics_wanted){.returns = c.has_returns,
+                                         .calls = c.has_calls,
+                                         .heights = s->flags & CHANNEL_HEIGHT});
     if (recording->perf)
         add_perf(&c, recording->perf);
     uint32_t nodes = 0;
@@ -928,6 +950,8 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
         c.all.stime_s = recording->stime_s;
     }
     add_facts(&c, CTP_SCOPE_PROFILE, 0, &c.all);
+    if (s->k && c.metrics.calls != CTP_NONE)
+        profile_fact_i64(c.writer, CTP_SCOPE_METRIC, c.metrics.calls, "callers_kept", s->k);
     if (s->window_start_ns && s->window_end_ns > s->window_start_ns) /* --delay, --duration */
         profile_fact_f64(c.writer, CTP_SCOPE_PROFILE, 0, "measured_s",
                          (double)(s->window_end_ns - s->window_start_ns) / 1e9);

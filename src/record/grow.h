@@ -5,11 +5,15 @@
 #include "base/vec.h"
 #include "runtime/arena_format.h"
 
+#include <stdbool.h>
+
 struct grown_node {
     uint64_t key;
     uint32_t parent;
     const struct arena_node *measured; /* NULL: calls only */
     uint64_t calls;
+    uint32_t height; /* of its stack, in bytes: engine exact */
+    bool height_varies;
     const uint64_t *perf; /* of each perf event; NULL: nothing */
 };
 

@@ -4,6 +4,8 @@ enum source {
     SOURCE_CPU,
     SOURCE_RETURNS,
     SOURCE_CALLS,
+    SOURCE_HEIGHT,
+    SOURCE_HEIGHT_VARIES,
     SOURCE_WALL,
     SOURCE_BLOCKED,
     SOURCE_MALLOC,
@@ -53,6 +55,13 @@ static const struct kind kinds[] = {
     {SOURCE_RETURNS, 0, "returns", "returns", "returns of calls that were under way at a sample",
      CTP_METRIC_AT_LEAST},
     {SOURCE_CALLS, 0, "calls", "calls", "calls of this context", CTP_METRIC_EXACT},
+    {SOURCE_HEIGHT, 0, "height", "bytes",
+     "stack between the outermost return address and this context's own, when it was entered "
+     "first: "
+     "of each context alone, sums mean nothing",
+     CTP_METRIC_EXACT},
+    {SOURCE_HEIGHT_VARIES, 0, "height_varies", "contexts",
+     "contexts that were entered with another height, too", CTP_METRIC_EXACT},
 };
 
 static uint32_t add(struct metric_set *set, struct profile_writer *w, uint32_t source,
@@ -70,18 +79,20 @@ static uint32_t add(struct metric_set *set, struct profile_writer *w, uint32_t s
 }
 
 void metrics_add(struct metric_set *set, struct profile_writer *w,
-                 const struct arena_events *events, uint64_t period_ns, bool has_returns,
-                 bool has_calls)
+                 const struct arena_events *events, uint64_t period_ns,
+                 const struct metrics_wanted *wanted)
 {
-    *set = (struct metric_set){.period_ns = period_ns, .cpu = CTP_NONE};
+    *set = (struct metric_set){.period_ns = period_ns, .cpu = CTP_NONE, .calls = CTP_NONE};
     set->layout.events = *events;
     arena_lay_out(&set->layout);
     uint64_t memory_period = events->memory_period_bytes;
     for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         struct kind k = kinds[i];
         uint64_t period = k.event & EVENTS_OF_MEMORY ? memory_period : period_ns;
-        bool is_there = k.source == SOURCE_RETURNS ? has_returns
-                        : k.source == SOURCE_CALLS ? has_calls
+        bool is_height = k.source == SOURCE_HEIGHT || k.source == SOURCE_HEIGHT_VARIES;
+        bool is_there = k.source == SOURCE_RETURNS ? wanted->returns
+                        : k.source == SOURCE_CALLS ? wanted->calls
+                        : is_height                ? wanted->heights
                                                    : events->mask & k.event;
         if (!is_there)
             continue;
@@ -92,6 +103,8 @@ void metrics_add(struct metric_set *set, struct profile_writer *w,
         uint32_t index = add(set, w, k.source, &k, period);
         if (k.source == SOURCE_CPU)
             set->cpu = index;
+        if (k.source == SOURCE_CALLS)
+            set->calls = index;
     }
 }
 
@@ -139,6 +152,10 @@ static uint64_t source_value(const struct metric_set *set, uint32_t source,
         return n ? n->returns : 0;
     case SOURCE_CALLS:
         return e->calls;
+    case SOURCE_HEIGHT:
+        return e->height;
+    case SOURCE_HEIGHT_VARIES:
+        return e->height_varies;
     case SOURCE_WALL:
         return cpu_ns + blocked_ns + e->elapsed_ns;
     case SOURCE_BLOCKED:

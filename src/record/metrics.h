@@ -18,13 +18,21 @@ struct metric_set {
         uint64_t total;  /* so far; a damaged arena must not make it overflow */
     } items[METRICS_MOST];
     uint32_t perf[PERF_MOST_EVENTS]; /* in the profile */
-    uint32_t cpu; /* the metric that facts about samples are about, or CTP_NONE */
+    uint32_t cpu;   /* the metric that facts about samples are about, or CTP_NONE */
+    uint32_t calls; /* that of engine exact, or CTP_NONE */
+};
+
+/* What there is besides the events. */
+struct metrics_wanted {
+    bool returns; /* of the trampoline */
+    bool calls;   /* of engine exact */
+    bool heights; /* of engine exact's contexts */
 };
 
 /* Adds the metrics to a profile that has no nodes yet. */
 void metrics_add(struct metric_set *set, struct profile_writer *writer,
-                 const struct arena_events *events, uint64_t period_ns, bool has_returns,
-                 bool has_calls);
+                 const struct arena_events *events, uint64_t period_ns,
+                 const struct metrics_wanted *wanted);
 void metrics_add_perf(struct metric_set *set, struct profile_writer *writer,
                       const struct perf_wanted *wanted);
 
@@ -33,7 +41,7 @@ void metrics_add_perf(struct metric_set *set, struct profile_writer *writer,
  * and bytes of which no more is known, the calls that engine exact counted, and perf events.
  */
 struct node_extra {
-    uint64_t blocked_ns, elapsed_ns, calls, read_bytes, written_bytes;
+    uint64_t blocked_ns, elapsed_ns, calls, read_bytes, written_bytes, height, height_varies;
     const uint64_t *perf; /* of each perf event; NULL: nothing */
 };
 

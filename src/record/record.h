@@ -24,7 +24,9 @@ struct record_options {
     bool exact;          /* count every call in its context; the rest is about that */
     const char *modules; /* a glob for the modules whose calls are counted; NULL: all */
     bool fold_recursion;
+    bool height;
     uint64_t max_nodes; /* 0: as many as there is room for */
+    uint32_t k;         /* callers of each call that are kept, at least; 0: all */
     double delay_s;     /* before the first sample */
     double duration_s;  /* of sampling; 0: to the end */
     char **command;     /* the program and its arguments; ends with NULL */

@@ -195,11 +195,11 @@ static void say_what_is_missing(const struct server *server, const char *path)
     for (size_t i = 0; i < server->arenas.count; i++) {
         const struct arena_header *h = server->arenas.items[i].header;
         if (h->is_too_high)
-            fprintf(stderr,
-                    "calltrail: pid %u: its calls were not counted: it has no %llu MB of address "
-                    "space free between 2 and 4 GB; see its limits (ulimit -v)\n",
-                    (unsigned)server->arenas.items[i].pid,
-                    (unsigned long long)(server->arenas.items[i].room >> 20));
+            fprintf(
+                stderr,
+                "calltrail: pid %u: its calls were not counted: too little of its address space "
+                "between 2 and 4 GB is free; see its limits (ulimit -v)\n",
+                (unsigned)server->arenas.items[i].pid);
         if (!(h->flags & CHANNEL_EXACT) || !(server->arenas.items[i].is_full ||
                                              (h->most_records && h->records >= h->most_records)))
             continue;
@@ -207,7 +207,7 @@ static void say_what_is_missing(const struct server *server, const char *path)
                 "calltrail: pid %u had more than %llu contexts: what came later is counted in one; "
                 "%s\n",
                 (unsigned)server->arenas.items[i].pid, (unsigned long long)h->records,
-                h->most_records ? "see --max-nodes" : "--fold-recursion or --modules need fewer");
+                h->most_records ? "see --max-nodes" : "--k, --fold-recursion or --modules need fewer");
     }
     if (alive)
         fprintf(stderr, "calltrail: %u process%s on (pid %d%s), recorded up to here\n", alive,
@@ -345,6 +345,7 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
         (options->follow ? CHANNEL_FOLLOW : 0u) | (options->verify ? CHANNEL_VERIFY : 0u) |
         (options->trampoline && !options->exact && !options->perf.count ? CHANNEL_TRAMPOLINE : 0u) |
         (options->exact ? CHANNEL_EXACT : 0u) | (options->fold_recursion ? CHANNEL_FOLD : 0u) |
+        (options->height ? CHANNEL_HEIGHT : 0u) | (options->k ? CHANNEL_SLABS : 0u) |
         (options->exact && options->duration_s > 0 ? CHANNEL_DETACHES : 0u);
     struct arena_events events = options->events;
     if (!events.mask && !options->exact && !options->perf.count)
@@ -354,9 +355,6 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
     uint64_t period_ns =
         events.mask & EVENTS_BY_SAMPLES ? 1000000000 / options->rate_hz : seldom_ns;
     struct server server;
-    if (options->exact)
-        fprintf(stderr, "calltrail: --engine exact is experimental: see its limits in "
-                        "calltrail-record(1)\n");
     int status = target_find(options->command[0], &path, err);
     if (status == CT_OK)
         status = check_output(options->output, err);
@@ -370,6 +368,7 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
         server.tick_cost_ns = measure_tick_cost();
         server.modules = options->modules;
         server.most_records = options->max_nodes;
+        server.k = options->k;
         server.events = events;
         status = run_program(options, &server, path, runtime, exit_status, err);
         bool keep = status != CT_OK && server.arenas.count;

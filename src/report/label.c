@@ -148,6 +148,8 @@ static const char *name_of(const struct labels *labels, const struct label *labe
     case LABEL_TEXT:
         return strings_get(&labels->texts, label->name);
     case LABEL_GAP:
+        if (label->number == CTP_GAP_CUT)
+            return "(earlier callers, not kept)";
         snprintf(text, room, "(walk ended: %s)", profile_gap_name((uint32_t)label->number));
         return text;
     case LABEL_NOTHING:

@@ -62,6 +62,11 @@ static void print_heading(struct sheet *sheet)
                *about ? " (" : "", about, *about ? ")" : "",
                metric->kind == CTP_METRIC_AT_LEAST ? "at least " : "",
                amount_text(&sheet->scale, view->total, total), samples);
+    if (view->callers_kept)
+        sheet_note(sheet,
+                   "recorded with the last %" PRIu32 " caller%s of each call, not all "
+                   "(record --k %" PRIu32 ")",
+                   view->callers_kept, view->callers_kept == 1 ? "" : "s", view->callers_kept);
     uint64_t shown = view->tree.totals[0];
     if (shown != view->total)
         sheet_note(sheet, "after filtering: %s, %.1f%%", amount_text(&sheet->scale, shown, total),

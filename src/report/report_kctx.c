@@ -142,7 +142,9 @@ void report_kctx(struct sheet *sheet, const struct report_options *options, cons
     if (callers.functions.count)
         qsort(callers.functions.items, callers.functions.count, sizeof *callers.functions.items,
               heavier);
-    struct explain_options explain_options = {options->explain_percent, options->k, CHAINS_MAX};
+    uint32_t kept = view->callers_kept;
+    uint32_t k = kept && kept < options->k ? kept : options->k;
+    struct explain_options explain_options = {options->explain_percent, k, CHAINS_MAX};
     uint64_t min = report_min_total(view, options), left_out = 0;
     uint32_t shown = 0;
     sheet_begin(sheet, "rows", NULL, columns, sheet->format == SHEET_TEXT ? 3 : 8);

@@ -253,12 +253,20 @@ static uint64_t *open_returns(const struct view *view, const struct view_options
     return returns;
 }
 
+static uint32_t callers_kept(const struct profile *profile, uint32_t metric)
+{
+    const struct ctp_fact *fact =
+        profile_find_fact(profile, CTP_SCOPE_METRIC, metric, "callers_kept");
+    return fact && fact->type == CTP_I64 && fact->value < UINT32_MAX ? (uint32_t)fact->value : 0;
+}
+
 int view_open(const struct profile *profile, const struct view_options *options, struct view *out,
               struct ct_error *err)
 {
     *out = (struct view){.profile = profile, .grouping = options->grouping};
     CT_TRY(view_check_roots(profile, err));
     CT_TRY(view_choose_metric(profile, options->metric, &out->metric, err));
+    out->callers_kept = callers_kept(profile, out->metric);
     for (size_t i = 0; i < options->refinement_count; i++)
         if (options->refinements[i].kind <= REFINE_SHOW_FROM)
             CT_TRY(refine_check(options->refinements[i].pattern, err));

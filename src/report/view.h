@@ -38,6 +38,7 @@ struct view {
     struct labels labels;
     struct tree tree;  /* in preorder, with totals */
     uint64_t *returns; /* of each node of the tree, where they were counted; or NULL */
+    uint32_t callers_kept; /* of each context, at least, if not all were to be; 0: all */
     uint64_t total;    /* of the chosen threads, before refinements: what shares are shares of */
 };
 

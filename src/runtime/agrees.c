@@ -70,8 +70,10 @@ static bool is_record_of(const struct walk_modules *modules, const struct arena_
                          const struct walk_frame *f)
 {
     uint64_t key = function_key(modules, f);
+    /* A function without an end goes on with the one behind it (libc's strcasecmp). */
+    uint64_t before = exact_function_key(modules, function_of(modules, f) - 1);
     for (;; record = arena_at(record->parent)) {
-        if (record->callee == key || may_go_on(modules, record->callee))
+        if (record->callee == key || record->callee == before || may_go_on(modules, record->callee))
             return true;
         if (!(record->flags & RECORD_TAIL))
             return is_on_its_way(modules, f);
@@ -116,6 +118,15 @@ static bool is_unwinder(const struct walk_modules *modules, const struct walk_fr
     return modules_role(modules, f->module) == ROLE_UNWINDER || (range && range->value);
 }
 
+/* Has a frame inside taken its place of the mirror? On a stack that is not aligned, or is deep. */
+static bool shares_entry(const struct walk_frame *frames, uint32_t count, uint32_t of)
+{
+    for (uint32_t i = of + 1; i < count; i++)
+        if (frames[i].slot && ((frames[i].slot ^ frames[of].slot) & MIRROR_MASK) == 0)
+            return true;
+    return false;
+}
+
 /*
  * Do the records agree with a walked stack? Its frames are outermost first. Calls from code that is
  * not edited are not in the mirror: inside the last frame that is, there may be only such. Tail
@@ -135,6 +146,8 @@ bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *f
     for (uint32_t i = count; i-- > 0;) {
         if (modules_role(modules, frames[i].module) == ROLE_OURS)
             continue;
+        if (frames[i].flags & FRAME_GUESSED)
+            continue; /* nobody knows where its return address lies */
         const struct arena_record *record = mirror_find(frames[i].slot);
         if (record == records->overflow)
             return true;
@@ -143,7 +156,8 @@ bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *f
         uint32_t first, sites;
         if (!edited_sites_of(function_of(modules, &frames[i]), &first, &sites))
             continue; /* of such the mirror is not told */
-        if (i && !(frames[i - 1].flags & FRAME_IS_PC) && edited_site_behind(frames[i - 1].pc))
+        if (i && !(frames[i - 1].flags & FRAME_IS_PC) && edited_site_behind(frames[i - 1].pc) &&
+            !shares_entry(frames, count, i))
             return false; /* that call was counted, and must be known */
     }
     return true;

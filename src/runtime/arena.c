@@ -16,6 +16,8 @@ void *arena_take(size_t bytes)
             arena->wanted = at + size;
             return NULL;
         }
+        if (at + size > guest->arena_mapped && !channel_map_more(at + size))
+            return NULL;
     } while (!__atomic_compare_exchange_n((uint64_t *)&arena->used, &at, at + size, false,
                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     return (char *)arena + at;

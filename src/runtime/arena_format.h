@@ -113,8 +113,8 @@ struct arena_header {
     uint32_t is_detached;                     /* and it is */
     uint32_t is_too_high;                     /* there was no room for it where its addresses are
                                                  short: nothing is edited */
-    uint32_t unused;
-    char program[ARENA_PROGRAM_BYTES];        /* what it runs, by the supervisor */
+    uint32_t k; /* of engine exact: callers that are kept of each call, at least; 0: all */
+    char program[ARENA_PROGRAM_BYTES]; /* what it runs, by the supervisor */
 
     struct arena_events events;
     uint32_t node_bytes;            /* of a node with the values behind it */
@@ -278,17 +278,20 @@ struct arena_record {
     uint64_t site;   /* key of the return address of the call, or of the tail jump */
     uint64_t callee; /* key of the function that was entered */
     uint32_t parent; /* place; 0: the thread itself */
-    uint32_t flags;  /* enum record_flags */
+    uint32_t flags;  /* enum record_flags, and above them the depth in its tree, if that matters */
     uint32_t next;   /* address of a context that the site led to before */
-    uint32_t enter;  /* address of the context that is entered: this one, but for RECORD_BACK */
+    uint32_t enter;  /* address of the context that is entered: this one, but for RECORD_BACK, and
+                        where earlier callers are cut off */
     uint64_t count;
-    uint64_t target;          /* where the call led: at an indirect site one of several */
-    uint32_t first_site;      /* of its function's, which are numbered in a row */
-    uint32_t site_count;      /* 0 too where its code is not edited */
+    uint64_t target;     /* where the call led: at an indirect site one of several */
+    uint32_t first_site; /* of its function's, which are numbered in a row */
+    uint32_t site_count; /* 0 too where its code is not edited */
+    uint32_t slot;       /* low half of its return address's, when it was entered first */
+    uint32_t unused;
     uint32_t child_by_site[]; /* addresses */
 };
 
-static_assert(sizeof(struct arena_record) == 56, "layout");
+static_assert(sizeof(struct arena_record) == 64, "layout");
 
 /* The process has the arena of engine exact below this: its addresses take four bytes. */
 #define ARENA_LOW_END (UINT64_C(1) << 32)
@@ -304,9 +307,15 @@ static inline uint64_t arena_record_bytes(uint32_t site_count)
 
 enum record_flags {
     RECORD_TAIL = 1,
-    RECORD_BACK = 2,    /* the call led back to a context that was there: this only counts */
-    RECORD_OVERFLOW = 4 /* counts whatever there was no room for */
+    RECORD_BACK = 2,     /* the call led back to a context that was there: this only counts */
+    RECORD_OVERFLOW = 4, /* counts whatever there was no room for */
+    RECORD_VARIES = 8    /* with --height: it was entered with other slots, too */
 };
+
+enum { RECORD_DEPTH_SHIFT = 8 };
+
+/* The gap below which chains begin whose earlier callers are cut off; others are enum walk_end. */
+enum { ARENA_GAP_CUT = 10 };
 
 /*
  * Records of one thread, one behind the other. `used`, which may be more than there is room, is

@@ -127,26 +127,47 @@ static void *map_descriptor(int fd, uint64_t bytes, int protection)
 
 /*
  * The arena of engine exact lies below 4 GB, so that an address takes four bytes; and above 2 GB,
- * where programs have nothing that asks for low memory.
+ * where programs have nothing that asks for low memory. It is mapped piece by piece: the program
+ * may have a limit for its address space.
  */
-static void *map_low(int fd, uint64_t bytes)
+enum { LOW_PIECE = 256 << 20 };
+
+static struct {
+    uint64_t start, bytes; /* in the child of a fork at first its parent's */
+} low;
+
+static void *map_low(int fd, uint64_t most)
 {
-    static void *parents; /* in the child of a fork: the place of its parent's arena is taken */
-    if (parents) {
-        long got = raw_syscall6(SYS_mmap, (long)parents, (long)bytes, PROT_READ | PROT_WRITE,
-                                MAP_SHARED | MAP_FIXED, fd, 0);
-        return got == (long)parents ? parents : NULL;
-    }
     const uint64_t step = UINT64_C(1) << 26, first = UINT64_C(1) << 31;
-    for (uint64_t at = first; at + bytes <= ARENA_LOW_END; at += step) {
+    uint64_t bytes = most < LOW_PIECE ? most : LOW_PIECE;
+    if (low.start)
+        raw_syscall3(SYS_munmap, (long)low.start, (long)low.bytes, 0);
+    for (uint64_t at = low.start ? low.start : first; at + most <= ARENA_LOW_END; at += step) {
         long got = raw_syscall6(SYS_mmap, (long)at, (long)bytes, PROT_READ | PROT_WRITE,
                                 MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
-        if (got == (long)at)
-            return parents = (void *)got;
+        if (got == (long)at) {
+            low.start = at;
+            low.bytes = guest->arena_mapped = bytes;
+            return (void *)got;
+        }
         if (got > 0) /* an old kernel takes the address for a wish */
             raw_syscall3(SYS_munmap, got, (long)bytes, 0);
     }
     return NULL;
+}
+
+bool channel_map_more(uint64_t least)
+{
+    static _Atomic uint32_t lock;
+    if (!low.start || is_confined() || least > ARENA_LOW_END - low.start ||
+        __atomic_exchange_n((uint32_t *)&lock, 1, __ATOMIC_ACQUIRE))
+        return false; /* or somebody is at it: there is room a moment later */
+    uint64_t bytes = (least + LOW_PIECE - 1) & ~(uint64_t)(LOW_PIECE - 1);
+    if (bytes > low.bytes &&
+        raw_syscall4(SYS_mremap, (long)low.start, (long)low.bytes, (long)bytes, 0) > 0)
+        low.bytes = guest->arena_mapped = bytes;
+    __atomic_store_n((uint32_t *)&lock, 0, __ATOMIC_RELEASE);
+    return least <= low.bytes;
 }
 
 static struct arena_header *map_arena(int fd)
@@ -154,10 +175,12 @@ static struct arena_header *map_arena(int fd)
     struct arena_header *arena = NULL;
     if (message.flags & CHANNEL_EXACT)
         arena = map_low(fd, message.arena_bytes);
-    if (!arena)
-        return map_descriptor(fd, message.arena_bytes, PROT_READ | PROT_WRITE);
-    raw_syscall3(SYS_close, fd, 0, 0);
-    return arena;
+    if (arena) {
+        raw_syscall3(SYS_close, fd, 0, 0);
+        return arena;
+    }
+    guest->arena_mapped = message.arena_bytes;
+    return map_descriptor(fd, message.arena_bytes, PROT_READ | PROT_WRITE);
 }
 
 bool channel_attach(void)
@@ -171,6 +194,8 @@ bool channel_attach(void)
     if (fd >= 0)
         arena = map_arena(fd);
     if (arena) {
+        static uint32_t attached;
+        guest->number = ++attached;
         guest->flags = message.flags;
         guest->arena = arena;
         if ((message.flags & CHANNEL_EXACT) && (uint64_t)arena >= ARENA_LOW_END) {

@@ -35,8 +35,10 @@ enum channel_flags {
     CHANNEL_VERIFY = 2,
     CHANNEL_TRAMPOLINE = 4,
     CHANNEL_EXACT = 8,
-    CHANNEL_FOLD = 16,    /* engine exact: recursions share their records */
-    CHANNEL_DETACHES = 32 /* engine exact: it ends before the program does */
+    CHANNEL_FOLD = 16,     /* engine exact: recursions share their records */
+    CHANNEL_DETACHES = 32, /* engine exact: it ends before the program does */
+    CHANNEL_HEIGHT = 64,   /* engine exact: do contexts have other stack heights at times? */
+    CHANNEL_SLABS = 128    /* engine exact: the last callers are kept, not all; see arena k */
 };
 
 struct channel_message {

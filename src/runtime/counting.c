@@ -1,5 +1,5 @@
 /*
- * The code that counts, in the stub of a site. A direct call or jump has all of it:
+ * The code that counts, in the stub of a site:
  *
  *     push rax, rcx                                                   saving:
  *     rax = where its function's return address lies, rcx = that slot's entry of the mirror
@@ -12,12 +12,8 @@
  *     push rdx, …, call the slow path, pop rdx, rcx, rax              slow:
  *     jump to the callee
  *
- * An indirect one has code in common with the others of its module, since it has to look further:
- *
- *     push rax, rcx, rdx                                              saving:
- *     rax = where its function's return address lies, rcx = the site's number
- *     call the common code
- *     pop rdx, rcx, rax                                               restoring:
+ * An indirect site also asks whether the callee is the one that came first; where it is not, code
+ * that the module's stubs have in common looks further, in a table.
  *
  * No register changes but the flags, which are dead at a call: compilers never keep them across
  * one, whatever the callee is. Nor is anything kept below the stack pointer then.
@@ -39,6 +35,8 @@ enum {
     RECORD_FIRST = offsetof(struct arena_record, first_site),
     RECORD_SITES = offsetof(struct arena_record, site_count),
     RECORD_TARGET = offsetof(struct arena_record, target),
+    RECORD_SLOT = offsetof(struct arena_record, slot),
+    RECORD_FLAGS = offsetof(struct arena_record, flags),
     RECORD_CHILD = offsetof(struct arena_record, child_by_site)
 };
 
@@ -56,13 +54,13 @@ static bool is_tail(const struct plan_site *s)
 
 static bool folds(void)
 {
-    return guest->flags & CHANNEL_FOLD;
+    return guest->flags & (CHANNEL_FOLD | CHANNEL_SLABS);
 }
 
-/* Its stub has all of the code that counts. */
+/* Its stub has all of the code that counts, or all but a look into the table. */
 static bool is_fast(const struct plan_site *s)
 {
-    return !site_is_indirect(s) && s->slot_base != SLOT_UNKNOWN;
+    return s->slot_base != SLOT_UNKNOWN;
 }
 
 /* --- the common code -------------------------------------------------------------------------- */
@@ -77,6 +75,19 @@ static uint8_t *emit_slow(struct emitter *e, const uint8_t *slow_pointer)
     EMIT(e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
             "\xc3");               /* ret */
     return begin;
+}
+
+/* With --height: is the slot, whose low half is in ecx or edx, another than before? */
+static void emit_height(struct emitter *e, bool in_edx)
+{
+    emit_u8(e, 0x39); /* cmp [rax + slot], ecx */
+    emit_u8(e, in_edx ? 0x50 : 0x48);
+    emit_u8(e, RECORD_SLOT);
+    uint8_t *same = emit_short(e, 0x74);
+    EMIT(e, "\x83\x48"); /* or dword [rax + flags], varies */
+    emit_u8(e, RECORD_FLAGS);
+    emit_u8(e, RECORD_VARIES);
+    land(e, same);
 }
 
 /* rdx: from the low half of a slot's address to its entry of the mirror. */
@@ -135,11 +146,11 @@ static uint8_t *emit_common(struct emitter *e, bool tail, const uint8_t *slow_po
     uint8_t *wrong_function, *none, *not_there;
     EMIT(e, "\x89\xc2"); /* mov edx, eax */
     emit_entry_in_rdx(e);
-    EMIT(e, "\x48\x03\x00"                /* add rax, [rax]: the return address there */
-            "\x48\x39\x02");              /* cmp [rdx], rax: is it for this frame? */
+    EMIT(e, "\x48\x03\x00"                 /* add rax, [rax]: the return address there */
+            "\x48\x39\x02");               /* cmp [rdx], rax: is it for this frame? */
     uint8_t *unknown = emit_near(e, 0x85); /* jne slow */
-    EMIT(e, "\x48\x8b\x52\x08"            /* mov rdx, [rdx + 8]: record */
-            "\x2b\x4a");                  /* sub ecx, [rdx + first_site] */
+    EMIT(e, "\x48\x8b\x52\x08"             /* mov rdx, [rdx + 8]: record */
+            "\x2b\x4a");                   /* sub ecx, [rdx + first_site] */
     emit_u8(e, RECORD_FIRST);
     EMIT(e, "\x3b\x4a"); /* cmp ecx, [rdx + site_count] */
     emit_u8(e, RECORD_SITES);
@@ -147,6 +158,11 @@ static uint8_t *emit_common(struct emitter *e, bool tail, const uint8_t *slow_po
     emit_find_callee(e, &none, &not_there);
     EMIT(e, "\x48\xff\x40"); /* inc qword [rax + count] */
     emit_u8(e, RECORD_COUNT);
+    if (guest->flags & CHANNEL_HEIGHT) {
+        EMIT(e, "\x8d\x54\x24"); /* lea edx, [rsp + …] */
+        emit_u8(e, new_slot_at);
+        emit_height(e, true);
+    }
     if (tail || folds()) {
         EMIT(e, "\x8b\x40"); /* mov eax, [rax + enter] */
         emit_u8(e, RECORD_ENTER);
@@ -154,8 +170,8 @@ static uint8_t *emit_common(struct emitter *e, bool tail, const uint8_t *slow_po
     EMIT(e, "\x8d\x54\x24"); /* lea edx, [rsp + …]: the callee's slot */
     emit_u8(e, new_slot_at);
     emit_entry_in_rdx(e);
-    EMIT(e, "\x48\x89\x42\x08"); /* mov [rdx + 8], rax */
-    if (!tail) {                 /* a tail jump stays in its frame */
+    EMIT(e, "\x48\x89\x42\x08");     /* mov [rdx + 8], rax */
+    if (!tail) {                     /* a tail jump stays in its frame */
         EMIT(e, "\x48\x8d\x44\x24"); /* lea rax, [rsp + …] */
         emit_u8(e, new_slot_at);
         EMIT(e, "\x48\x03\x00"   /* add rax, [rax] */
@@ -166,7 +182,7 @@ static uint8_t *emit_common(struct emitter *e, bool tail, const uint8_t *slow_po
     land_near(e, none);
     land_near(e, not_there);
     EMIT(e, "\x48\x8b\x0c\x24" /* mov rcx, [rsp]: where the stub goes on */
-            "\x8b\x49");       /* mov ecx, [rcx - …]: the site, of `mov ecx, …` before the call */
+            "\x8b\x49"); /* mov ecx, [rcx - …]: the site, of `mov ecx, …` before the call */
     emit_u8(e, (unsigned)-SITE_BEFORE_RETURN);
     land_near(e, unknown);
     return emit_slow(e, slow_pointer);
@@ -201,9 +217,17 @@ bool counting_leave_common(const struct common_code *c, struct walk_registers *r
     return true;
 }
 
-/* --- direct sites ------------------------------------------------------------------------------- */
+/* --- direct sites -------------------------------------------------------------------------------
+ */
 
-/* lea rax, [the function's own slot], with `pushed` bytes on the stack that were not there before. */
+/* From rsp, behind rcx and rax, and an indirect site's target. */
+static unsigned new_slot_at(const struct plan_site *s)
+{
+    return site_is_indirect(s) ? 24 : 16;
+}
+
+/* lea rax, [the function's own slot], with `pushed` bytes on the stack that were not there before.
+ */
 static void emit_own_slot(struct emitter *e, const struct plan_site *s, int32_t pushed)
 {
     EMIT(e, "\x48\x8d");
@@ -225,29 +249,53 @@ static void emit_entry_in_rcx(struct emitter *e)
 /* The record in rax becomes that of the callee's frame, or of this one, after a tail jump. */
 static void emit_enter(struct emitter *e, const struct plan_site *s)
 {
-    const unsigned new_slot_at = 16;
     if (is_tail(s) || folds()) {
         EMIT(e, "\x8b\x40"); /* mov eax, [rax + enter] */
         emit_u8(e, RECORD_ENTER);
     }
     EMIT(e, "\x8d\x4c\x24"); /* lea ecx, [rsp + …] */
-    emit_u8(e, new_slot_at);
+    emit_u8(e, new_slot_at(s));
     emit_entry_in_rcx(e);
     EMIT(e, "\x48\x89\x41\x08"); /* mov [rcx + 8], rax */
     if (is_tail(s))
         return;
     EMIT(e, "\x48\x8d\x44\x24"); /* lea rax, [rsp + …]: the slot */
-    emit_u8(e, new_slot_at);
+    emit_u8(e, new_slot_at(s));
     EMIT(e, "\x48\x03\x44\x24"); /* add rax, [rsp + …]: the return address */
-    emit_u8(e, new_slot_at);
+    emit_u8(e, new_slot_at(s));
     EMIT(e, "\x48\x89\x01"); /* mov [rcx], rax */
+}
+
+/* Goes on to the callee. */
+static void emit_leave(struct emitter *e, const struct edited_module *m, const struct plan_site *s)
+{
+    if (site_is_indirect(s))           /* no signal writes to the 128 bytes below rsp */
+        EMIT(e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
+                "\xff\x64\x24\xf8");   /* jmp [rsp - 8] */
+    else
+        emit_jump(e, (const uint8_t *)m->base + s->target);
+}
+
+/* Calls the common code, with rax, rcx and rdx on the stack, and takes them back. */
+static void emit_call(struct emitter *e, const struct edited_module *m, const struct plan_site *s)
+{
+    enum common_kind common = !site_is_indirect(s) || !is_fast(s) ? COMMON_SLOW
+                              : is_tail(s)                        ? COMMON_TAIL
+                                                                  : COMMON_CALL;
+    if (common != COMMON_SLOW)
+        emit_own_slot(e, s, 24 + 8 + (is_tail(s) ? 0 : 8));
+    EMIT(e, "\xb9"); /* mov ecx, site */
+    emit_u32(e, m->first_site + s->rank);
+    EMIT(e, "\xe8"); /* call the common code */
+    emit_relative(e, m->common.start[common]);
+    EMIT(e, "\x5a\x59\x58"); /* pop rdx, rcx, rax */
 }
 
 static void emit_fast(struct emitter *e, const struct edited_module *m, const struct plan_site *s,
                       struct stub_layout *layout, const uint8_t *stub)
 {
-    const int32_t pushed = 16 + (is_tail(s) ? 0 : 8);
-    const uint8_t *target = (const uint8_t *)m->base + s->target;
+    const bool indirect = site_is_indirect(s);
+    const int32_t pushed = (indirect ? 24 : 16) + (is_tail(s) ? 0 : 8);
     EMIT(e, "\x50\x51"); /* push rax, rcx */
     emit_own_slot(e, s, pushed);
     EMIT(e, "\x89\xc1"); /* mov ecx, eax */
@@ -263,27 +311,38 @@ static void emit_fast(struct emitter *e, const struct edited_module *m, const st
     EMIT(e, "\x8b"); /* mov eax, [rcx + the site's place] */
     emit_distance(e, FROM_RCX, -1, (int32_t)(RECORD_CHILD + 4 * (s->rank - s->first_rank)));
     EMIT(e, "\x85\xc0"); /* test eax, eax */
-    uint8_t *none = emit_short(e, 0x74);
+    uint8_t *none = emit_short(e, 0x74), *another = NULL;
+    if (indirect) {
+        EMIT(e, "\x48\x8b\x4c\x24\x10" /* mov rcx, [rsp + 16]: target */
+                "\x48\x39\x48");       /* cmp [rax + target], rcx */
+        emit_u8(e, RECORD_TARGET);
+        another = emit_short(e, 0x75);
+    }
     EMIT(e, "\x48\xff\x40"); /* inc qword [rax + count] */
     emit_u8(e, RECORD_COUNT);
+    if (guest->flags & CHANNEL_HEIGHT) {
+        EMIT(e, "\x8d\x4c\x24"); /* lea ecx, [rsp + …] */
+        emit_u8(e, new_slot_at(s));
+        emit_height(e, false);
+    }
     if (!(s->flags & SITE_TO_LEAF))
         emit_enter(e, s);
     layout->restoring = (uint16_t)(e->at - stub);
     EMIT(e, "\x59\x58"); /* pop rcx, rax */
-    emit_jump(e, target);
+    emit_leave(e, m, s);
     layout->slow = (uint16_t)(e->at - stub);
     land(e, unknown);
     land(e, wrong_function);
     land(e, none);
-    EMIT(e, "\x52\xb9"); /* push rdx; mov ecx, site */
-    emit_u32(e, m->first_site + s->rank);
-    EMIT(e, "\xe8"); /* call the common code */
-    emit_relative(e, m->common.start[COMMON_SLOW]);
-    EMIT(e, "\x5a\x59\x58"); /* pop rdx, rcx, rax */
-    emit_jump(e, target);
+    if (another)
+        land(e, another);
+    EMIT(e, "\x52"); /* push rdx */
+    emit_call(e, m, s);
+    emit_leave(e, m, s);
 }
 
-/* --- all sites ---------------------------------------------------------------------------------- */
+/* --- all sites ----------------------------------------------------------------------------------
+ */
 
 void counting_write(struct emitter *e, const struct edited_module *m, const struct plan_site *s,
                     struct stub_layout *layout, const uint8_t *stub)
@@ -294,24 +353,10 @@ void counting_write(struct emitter *e, const struct edited_module *m, const stru
         emit_fast(e, m, s, layout, stub);
         return;
     }
-    bool indirect = site_is_indirect(s);
-    enum common_kind common = s->slot_base == SLOT_UNKNOWN ? COMMON_SLOW
-                              : is_tail(s)                 ? COMMON_TAIL
-                                                           : COMMON_CALL;
     EMIT(e, "\x50\x51\x52"); /* push rax, rcx, rdx */
-    if (common != COMMON_SLOW)
-        emit_own_slot(e, s, 24 + 8 + (is_tail(s) ? 0 : 8));
-    EMIT(e, "\xb9"); /* mov ecx, site */
-    emit_u32(e, m->first_site + s->rank);
-    EMIT(e, "\xe8"); /* call the common code */
-    emit_relative(e, m->common.start[common]);
-    layout->restoring = (uint16_t)(e->at - stub);
-    EMIT(e, "\x5a\x59\x58"); /* pop rdx, rcx, rax */
-    if (indirect)              /* no signal writes to the 128 bytes below rsp */
-        EMIT(e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
-                "\xff\x64\x24\xf8");   /* jmp [rsp - 8] */
-    else
-        emit_jump(e, (const uint8_t *)m->base + s->target);
+    emit_call(e, m, s);
+    layout->restoring = (uint16_t)(e->at - stub - 3);
+    emit_leave(e, m, s);
 }
 
 /* Pushes of one byte each at `from`, pops of one byte each at `to`: how many are on the stack. */
@@ -324,15 +369,13 @@ static uint64_t pushed_between(uint32_t at, uint32_t from, uint32_t pushes, uint
 
 uint64_t counting_pushed(const struct plan_site *s, const struct stub_layout *l, uint32_t at)
 {
-    const uint32_t jump = 5, lea = 5;
-    if (!is_fast(s)) {
-        uint64_t bytes = pushed_between(at, l->saving, 3, l->restoring);
-        bool has_target = site_is_indirect(s) && at >= l->saving && at < l->restoring + 3u + lea;
-        return bytes + (has_target ? 8 : 0);
-    }
-    if (at < l->slow)
-        return pushed_between(at, l->saving, 2, l->restoring);
+    const uint32_t jump = site_is_indirect(s) ? 4 : 5, leave = site_is_indirect(s) ? 9 : 5;
+    const uint32_t pops = is_fast(s) ? 2 : 3, end = l->end - leave, left = l->restoring + pops;
+    uint64_t target = 0; /* from the start on, until rsp is put right for the jump */
+    if (site_is_indirect(s) && at >= l->saving && at != l->end - jump && at != left + leave - jump)
+        target = 8;
+    if (!is_fast(s) || at < l->slow)
+        return target + pushed_between(at, l->saving, pops, l->restoring);
     /* rax and rcx are there already */
-    const uint32_t end = l->end - jump;
-    return at == l->slow ? 16 : at <= end - 3 ? 24 : at < end ? 8ul * (end - at) : 0;
+    return target + (at == l->slow ? 16 : at <= end - 3 ? 24 : at < end ? 8ul * (end - at) : 0);
 }

@@ -3,7 +3,8 @@
  *
  * Nothing is written to the code. A second mapping of the module's file, made when the module was
  * edited, takes the place of the first in one system call: whoever wants to run code there at that
- * moment waits in the kernel until it is done, so every instruction is either the old or the new one.
+ * moment waits in the kernel until it is done, so every instruction is either the old or the new
+ * one.
  *
  * All edits but one kind change whole instructions into one, so that a thread, wherever it stopped,
  * finds an instruction there. The one kind is the room that short sites hop to, between functions
@@ -44,9 +45,9 @@ void pristine_map(struct edited_module *m, const struct edit_request *r)
         p->start = r->bias + h->p_vaddr - before;
         p->bytes = (before + h->p_filesz + PAGE - 1) & ~(uint64_t)(PAGE - 1);
         for (unsigned k = 0; k < 2; k++) {
-            long got = raw_syscall6(SYS_mmap, 0, (long)p->bytes, PROT_READ,
-                                    MAP_PRIVATE | MAP_NORESERVE, r->file,
-                                    (long)(h->p_offset - before));
+            long got =
+                raw_syscall6(SYS_mmap, 0, (long)p->bytes, PROT_READ, MAP_PRIVATE | MAP_NORESERVE,
+                             r->file, (long)(h->p_offset - before));
             p->copies[k] = got > 0 ? (uint8_t *)got : NULL;
         }
         m->pristine_count++;
@@ -58,8 +59,8 @@ void pristine_unmap(struct edited_module *m)
     for (unsigned i = 0; i < m->pristine_count; i++)
         for (unsigned k = 0; k < 2; k++)
             if (m->pristine[i].copies[k])
-                raw_syscall3(SYS_munmap, (long)m->pristine[i].copies[k],
-                             (long)m->pristine[i].bytes, 0);
+                raw_syscall3(SYS_munmap, (long)m->pristine[i].copies[k], (long)m->pristine[i].bytes,
+                             0);
     m->pristine_count = 0;
 }
 

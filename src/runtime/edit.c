@@ -47,6 +47,20 @@ static bool holds(const struct edited_module *m, uint64_t offset)
     return m->base && offset >= m->sites[0].offset && offset <= last->offset + last->length;
 }
 
+/* The index of the first site that is not before an offset. */
+static uint32_t site_at_or_behind(const struct edited_module *e, uint64_t offset)
+{
+    uint32_t low = 0, high = e->plan->site_count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (e->sites[middle].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 uint32_t edited_site_behind(uint64_t address)
 {
     for (uint32_t m = edited_count; m-- > 0;) {
@@ -54,17 +68,27 @@ uint32_t edited_site_behind(uint64_t address)
         uint64_t offset = address - e->base;
         if (!holds(e, offset))
             continue;
-        uint32_t low = 0, high = e->plan->site_count;
-        while (low < high) {
-            uint32_t middle = (low + high) / 2;
-            if (e->sites[middle].offset < offset)
-                low = middle + 1;
-            else
-                high = middle;
-        }
+        uint32_t low = site_at_or_behind(e, offset);
         if (low && e->sites[low - 1].offset + e->sites[low - 1].length == offset &&
             e->sites[low - 1].kind <= SITE_CALL_INDIRECT && e->layouts[low - 1].end)
             return e->first_site + e->sites[low - 1].rank;
+    }
+    return 0;
+}
+
+uint32_t edited_site_of_key(uint64_t site_key)
+{
+    bool is_jump = KEY_FLAGS(site_key) & KEY_IS_PC;
+    for (uint32_t m = edited_count; m-- > 0;) {
+        const struct edited_module *e = &edited[m];
+        if (!e->base || e->module_id != KEY_MODULE(site_key))
+            continue;
+        if (!is_jump)
+            return edited_site_behind(e->base + KEY_OFFSET(site_key));
+        uint32_t i = site_at_or_behind(e, KEY_OFFSET(site_key));
+        bool is_it = i < e->plan->site_count && e->sites[i].offset == KEY_OFFSET(site_key) &&
+                     e->sites[i].kind >= SITE_TAIL && e->layouts[i].end;
+        return is_it ? e->first_site + e->sites[i].rank : 0;
     }
     return 0;
 }

@@ -30,7 +30,7 @@ struct exact_thread {
     struct records records;
     struct mirror_entry *mirror;
     struct thread *thread;
-    struct arena_header *arena; /* another one: this is the child of a fork */
+    uint32_t number; /* not the guest's: this is the child of a fork */
     struct walk_frame *frames;
     struct walk_cache cache;
     struct unbound unbound[MOST_UNBOUND];
@@ -81,32 +81,32 @@ static void free_thread(struct exact_thread *t)
 }
 
 /* Where a thread found no memory, later ones do not even try: every call would. */
-static const struct arena_header *without_memory;
+static uint32_t without_memory; /* the guest's number */
 
 static struct exact_thread *begin(void)
 {
     struct thread *thread = thread_self();
     if (!guest->arena || !guest->modules || !thread || thread->of != guest || !thread->record)
         return NULL;
-    if (mine && mine->arena == guest->arena)
+    if (mine && mine->number == guest->number)
         return mine;
-    if (without_memory == guest->arena)
+    if (without_memory == guest->number)
         return NULL;
     bool is_low = (uint64_t)guest->arena < ARENA_LOW_END;
     struct exact_thread *t = is_confined() || !is_low ? NULL : map_private(THREAD_BYTES);
     if (!t) {
-        without_memory = guest->arena;
+        without_memory = guest->number;
         return NULL;
     }
     t->frames = (void *)(t + 1);
     t->thread = thread;
-    t->arena = guest->arena;
+    t->number = guest->number;
     t->mirror = map_mirror();
     exact_state.arena = guest->arena;
     if (!t->mirror || !records_begin(&t->records, thread->record)) {
         free_thread(t);
         exact_state = STATE_AT_FIRST;
-        without_memory = guest->arena;
+        without_memory = guest->number;
         return NULL;
     }
     exact_state.mirror = t->mirror;
@@ -131,20 +131,22 @@ struct arena_record *mirror_find(uint64_t slot)
     return find_in_mirror(slot);
 }
 
-/* `ret`: as in struct entered. */
+/* `ret`: as in struct entered. Without one, the entry may be another frame's: a leaf's slot may lie
+ * right below its caller's. */
 static void mirror_put(uint64_t slot, struct arena_record *record, uint64_t ret)
 {
-    if (slot)
-        *entry_of(slot) = (struct mirror_entry){ret ? slot + ret : 0, record};
+    if (slot && ret)
+        *entry_of(slot) = (struct mirror_entry){slot + ret, record};
 }
 
 struct records *exact_records(void)
 {
-    bool counts = mine && mine->arena == guest->arena && !mine->busy && exact_state.arena;
+    bool counts = mine && mine->number == guest->number && !mine->busy && exact_state.arena;
     return counts ? &mine->records : NULL;
 }
 
-/* --- keys --------------------------------------------------------------------------------------- */
+/* --- keys ---------------------------------------------------------------------------------------
+ */
 
 uint64_t exact_key(const struct walk_modules *modules, uint64_t address, uint32_t flags)
 {
@@ -192,7 +194,7 @@ void exact_thread_ends(void)
     struct exact_thread *t = mine;
     mine = NULL;
     exact_state = STATE_AT_FIRST;
-    if (!t || t->arena != guest->arena || is_confined())
+    if (!t || t->number != guest->number || is_confined())
         return;
     resolve_unbound(t);
     free_thread(t);
@@ -227,7 +229,7 @@ static uint64_t function_behind(const struct walk_modules *modules, uint64_t tar
     *is_final = true;
     if (module != UINT32_MAX && modules_role(modules, module) == ROLE_PROGRAM) {
         const uint8_t *code = skip_endbr64((const uint8_t *)target);
-        code += *code == 0xf2;                     /* bnd */
+        code += *code == 0xf2;                    /* bnd */
         if (code[0] == 0xff && code[1] == 0x25) { /* jmp *…(%rip) */
             int32_t away;
             memcpy(&away, code + 2, sizeof away);
@@ -315,6 +317,12 @@ static struct arena_record *entered_record(const struct arena_record *counter)
     return (struct arena_record *)(uintptr_t)counter->enter;
 }
 
+static void note_height(struct arena_record *record, uint32_t slot)
+{
+    if (record->slot != slot)
+        record->flags |= RECORD_VARIES;
+}
+
 static uint64_t function_of(const struct walk_modules *modules, const struct walk_frame *f)
 {
     return modules_function(modules, f->pc - !(f->flags & FRAME_IS_PC));
@@ -328,9 +336,9 @@ static uint32_t find_known(const struct walk_modules *modules, const struct walk
         if (modules_role(modules, frames[i].module) == ROLE_OURS)
             continue;
         const struct arena_record *record = mirror_find(frames[i].slot);
-        if (record && (record->flags & RECORD_OVERFLOW ||
-                       record->callee ==
-                           exact_key(modules, function_of(modules, &frames[i]), KEY_IS_PC)))
+        if (record &&
+            (record->flags & RECORD_OVERFLOW ||
+             record->callee == exact_key(modules, function_of(modules, &frames[i]), KEY_IS_PC)))
             return i;
     }
     return count;
@@ -367,7 +375,10 @@ static struct arena_record *walk_anew(struct exact_thread *t, const struct walk_
             struct entered how = entered_by(t, call, call_flags, function_of(modules, f));
             if (i + 1 < walked.count && t->frames[i + 1].pc != call) /* one of ours is between */
                 how.ret = 0;
-            record = entered_record(records_child(&t->records, record, &how));
+            how.slot = (uint32_t)f->slot;
+            struct arena_record *counter = records_child(&t->records, record, &how);
+            note_height(counter, how.slot);
+            record = entered_record(counter);
             mirror_put(f->slot, record, how.ret);
         }
         call = f->pc;
@@ -413,8 +424,7 @@ struct call {
 };
 
 /* All but the callee. */
-ALWAYS_INLINE void call_at(const struct slow_frame *f,
-                                                          struct call *c)
+ALWAYS_INLINE void call_at(const struct slow_frame *f, struct call *c)
 {
     uint32_t number = (uint32_t)f->site;
     const struct edited_module *m = edited_by_site(number);
@@ -434,6 +444,8 @@ ALWAYS_INLINE void call_at(const struct slow_frame *f,
     c->how.is_indirect = is_indirect;
     c->how.ret = m->base + offset;
     c->how.flags = c->is_tail ? RECORD_TAIL : 0;
+    c->how.is_leaf = s->flags & SITE_TO_LEAF;
+    c->how.slot = (uint32_t)c->new_slot;
     c->how.site_key = KEY_MAKE(m->module_id, c->is_tail ? KEY_IS_PC : 0, offset);
 }
 
@@ -442,8 +454,8 @@ static struct arena_record *find_own(struct exact_thread *t, const struct slow_f
                                      const struct call *c, enum slow_reason *why)
 {
     struct arena_record *known = c->slot ? mirror_find(c->slot) : NULL;
-    if (known && (known == t->records.overflow ||
-                  c->how.site - known->first_site < known->site_count))
+    if (known &&
+        (known == t->records.overflow || c->how.site - known->first_site < known->site_count))
         return known;
     const struct callee *function = find_callee(t, c->module->base + c->site->function);
     if (known && !known->site_count && known->callee == function->key) {
@@ -458,6 +470,12 @@ static struct arena_record *find_own(struct exact_thread *t, const struct slow_f
     return walk_anew(t, &r);
 }
 
+static void note_unbound(struct exact_thread *t, struct arena_record *record, const uint64_t *got)
+{
+    if (t->unbound_count < MOST_UNBOUND)
+        t->unbound[t->unbound_count++] = (struct unbound){record, got};
+}
+
 static enum slow_reason count_call(struct exact_thread *t, const struct slow_frame *f)
 {
     enum slow_reason why = SLOW_OTHER;
@@ -469,15 +487,20 @@ static enum slow_reason count_call(struct exact_thread *t, const struct slow_fra
     struct arena_record *counter = records_child(&t->records, own, &c.how);
     if (t->records.is_new) {
         why = why == SLOW_OTHER ? SLOW_NEW : why;
-        if (c.site->got && is_binder(c.how.target) && t->unbound_count < MOST_UNBOUND)
-            t->unbound[t->unbound_count++] =
-                (struct unbound){counter, (const uint64_t *)(c.module->base + c.site->got)};
+        if (c.site->got && is_binder(c.how.target)) {
+            const uint64_t *got = (const uint64_t *)(c.module->base + c.site->got);
+            note_unbound(t, counter, got);
+            if (t->records.k && entered_record(counter) != counter)
+                note_unbound(t, entered_record(counter), got);
+        }
     }
     counter->count++;
-    if (c.is_tail) /* the frame stays, known or not */
+    note_height(counter, c.how.slot);
+    if (!c.is_tail)
+        mirror_put(c.new_slot, entered_record(counter),
+                   c.site->flags & SITE_TO_LEAF ? 0 : c.how.ret);
+    else if (mirror_find(c.new_slot)) /* the frame stays */
         entry_of(c.new_slot)->record = entered_record(counter);
-    else
-        mirror_put(c.new_slot, entered_record(counter), c.site->flags & SITE_TO_LEAF ? 0 : c.how.ret);
     return why;
 }
 
@@ -541,9 +564,9 @@ void exact_on_stack(void *stack, void (*work)(const struct slow_frame *),
 void exact_slow(const struct slow_frame *f)
 {
     uint64_t all = UINT64_MAX, before = 0;
-    if (!mine && (!guest->arena || without_memory == guest->arena))
+    if (!mine && (!guest->arena || without_memory == guest->number))
         return; /* nothing is counted, and that quickly */
-    if (mine && mine->arena == guest->arena && exact_state.arena && !mine->busy &&
+    if (mine && mine->number == guest->number && exact_state.arena && !mine->busy &&
         count_quickly(mine, f))
         return;
     raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, 8);

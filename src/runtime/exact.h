@@ -7,11 +7,11 @@
  *
  * Returns have no code. At a site, the stub knows where its own function's return address lies, and
  * so where the mirror has the function's record. What is found there is right if it is for this
- * slot and for the return address in it: whatever wrote that return address last was the call at that
- * site, whose stub wrote the record at the same time. If it is
- * not so, the stack is walked to the first frame outside that the mirror knows: after a call from
- * code that is not edited, in the handler of a signal, or where two stacks share a place of the
- * mirror. Frames that are entered from code that is not edited are never known by the mirror alone.
+ * slot and for the return address in it: whatever wrote that return address last was the call at
+ * that site, whose stub wrote the record at the same time. If it is not so, the stack is walked to
+ * the first frame outside that the mirror knows: after a call from code that is not edited, in the
+ * handler of a signal, or where two stacks share a place of the mirror. Frames that are entered
+ * from code that is not edited are never known by the mirror alone.
  *
  *   stubs.c     the code that takes the place of a site
  *   counting.c  the part of it that counts: the fast path
@@ -31,7 +31,7 @@
  * Code of the slow path that runs with signals: no sample may come there, since nobody could walk
  * out of it. Such functions call only each other.
  */
-#define SLOW_TEXT __attribute__((section("exact_slow_text"), used, noinline))
+#define SLOW_TEXT     __attribute__((section("exact_slow_text"), used, noinline))
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 /*
@@ -41,7 +41,7 @@
  * the same multiple of 8 MB apart.)
  */
 struct mirror_entry {
-    uint64_t tag; /* 0: not known, whatever the record is */
+    uint64_t tag;
     struct arena_record *record;
 };
 
@@ -82,11 +82,13 @@ struct callee {
 
 /* How a function was entered. */
 struct entered {
-    uint32_t site;    /* its number; 0: in no way that the parent's record has a place for */
-    uint64_t target;  /* where it led */
-    bool is_indirect; /* the site may have several callees */
-    uint64_t ret;     /* its return address, if whoever puts that there writes the mirror, too */
-    uint32_t flags;   /* enum record_flags */
+    uint32_t site;     /* its number; 0: in no way that the parent's record has a place for */
+    uint64_t target;   /* where it led */
+    bool is_indirect;  /* the site may have several callees */
+    bool is_leaf;      /* what was entered calls nothing */
+    uint64_t ret;      /* its return address, if whoever puts that there writes the mirror, too */
+    uint32_t flags;    /* enum record_flags */
+    uint32_t slot;     /* low half of the address of its return address */
     uint64_t site_key; /* for the arena: of the return address, or of the tail jump */
     struct callee callee; /* the function that was entered */
 };
@@ -94,7 +96,8 @@ struct entered {
 /*
  * The table of a thread's contexts that are found by more than a place in their parent: all callees
  * of an indirect site but the first, by that place and their address, which stubs look up too; and
- * what was entered from code that is not edited, by the parent, the function and where it came from.
+ * what was entered from code that is not edited, by the parent, the function and where it came
+ * from.
  */
 struct other_entry {
     uint64_t from; /* address of the place, or of the parent; 0: free */
@@ -113,6 +116,7 @@ struct records {
     struct arena_record_chunk *chunk;
     struct arena_record *root;
     struct arena_record *overflow; /* counts what there is no room for */
+    uint32_t k;                    /* of the arena */
     struct arena_thread *thread;
     bool is_new; /* the last one that was asked for had to be made */
 };
@@ -145,7 +149,7 @@ struct arena_record *records_gap(struct records *r, uint32_t walk_end);
 
 /* Where the parts of a site's stub begin, from its start; see stubs.c. */
 struct stub_layout {
-    uint32_t start;                  /* from the start of the stubs */
+    uint32_t start;                        /* from the start of the stubs */
     uint16_t saving, restoring, slow, end; /* end: 0 where the site has none */
 };
 
@@ -182,7 +186,7 @@ struct edited_module {
     struct stub_layout *layouts; /* in the same piece of memory */
     struct pristine pristine[MOST_PRISTINE];
     unsigned pristine_count;
-    uint64_t *pun_pages;         /* there, too: addresses of the pages that puns lead to, sorted */
+    uint64_t *pun_pages; /* there, too: addresses of the pages that puns lead to, sorted */
     uint32_t pun_page_count;
 };
 
@@ -200,6 +204,9 @@ bool edited_has_gaps(uint64_t base, uint32_t function);
 
 /* The site whose stub holds an address; 0: none. */
 uint32_t edited_site_of_stub(uint64_t address);
+
+/* The site that a record was entered by, from its key; 0: none whose calls are counted. */
+uint32_t edited_site_of_key(uint64_t site_key);
 
 /* The module whose stubs hold an address, or NULL. */
 const struct edited_module *edited_by_stub(uint64_t address);
@@ -241,7 +248,8 @@ uint32_t stub_most_bytes(const struct plan_site *site);
 /* Changes registers inside a stub to what they were at its site. */
 void stub_leave(const struct edited_module *module, uint32_t index, struct walk_registers *r);
 
-/* --- exact.c, for agrees.c ---------------------------------------------------------------------- */
+/* --- exact.c, for agrees.c ----------------------------------------------------------------------
+ */
 
 /* The record that the mirror has for a slot, if it is that of the frame which is there now. */
 struct arena_record *mirror_find(uint64_t slot);

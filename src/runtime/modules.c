@@ -51,7 +51,7 @@ static uint32_t known_count;
 static struct module_set sets[2];
 static unsigned current;
 _Atomic uint32_t modules_generation;
-static const struct arena_header *known_in; /* whose ids the known modules have */
+static uint32_t known_in; /* the guest's number, in whose arena the known modules have their ids */
 
 uint32_t modules_id(const struct walk_modules *set, uint32_t index)
 {
@@ -185,8 +185,8 @@ static void add_module(struct known_module *out, uint64_t start, uint64_t end, i
 /* The edits of a module; the linker binds in ways of its own and stays as it is, as we do. */
 static void edit(const struct known_module *m, const char *path, const struct loaded *l)
 {
-    if (!(guest->flags & CHANNEL_EXACT) || guest->arena->detach || !m->map || m->role == ROLE_LINKER ||
-        m->role == ROLE_OURS)
+    if (!(guest->flags & CHANNEL_EXACT) || guest->arena->detach || !m->map ||
+        m->role == ROLE_LINKER || m->role == ROLE_OURS)
         return;
     struct edit_request request = {.base = m->walk.base,
                                    .module_id = m->id,
@@ -221,7 +221,7 @@ static uint32_t take(uint32_t n, const struct loaded *l)
     const struct known_module *old = find_known(l->start, l->end);
     if (old) {
         fresh[n] = *old;
-        if (known_in != guest->arena) { /* a child's arena does not know what its parent loaded */
+        if (known_in != guest->number) { /* a child's arena does not know what its parent loaded */
             record_module(&fresh[n], l->path, l->kind);
             edited_renumber(fresh[n].walk.base, fresh[n].id);
         }
@@ -320,8 +320,8 @@ static void publish(uint32_t count)
         next->roles[i] = fresh[i].role;
         next->functions[i] = functions_of(&fresh[i]);
     }
-    next->set =
-        (struct walk_modules){.count = count, .generation = modules_generation, .items = next->items};
+    next->set = (struct walk_modules){
+        .count = count, .generation = modules_generation, .items = next->items};
     guest->modules = &next->set;
 }
 
@@ -359,7 +359,7 @@ void modules_refresh(void)
     forget_unloaded(n);
     memcpy(known, fresh, n * sizeof *known);
     known_count = n;
-    known_in = guest->arena;
+    known_in = guest->number;
 }
 
 static void on_change(void)

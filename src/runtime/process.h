@@ -29,6 +29,8 @@ struct heap_state {
 
 struct guest {
     struct arena_header *arena; /* NULL: not recording */
+    uint64_t arena_mapped;      /* bytes of it */
+    uint32_t number;            /* another one in the child of a fork; 0: not recording */
     uint64_t flags;             /* enum channel_flags */
     uint32_t next_module_id;
     _Atomic(const struct walk_modules *) modules;
@@ -60,6 +62,9 @@ bool channel_set_address(const char *value);
 
 /* Says hello and maps the arena. False: not to be recorded, or nobody is there. */
 bool channel_attach(void);
+
+/* Maps so many bytes of the arena. False: not now, or never. */
+bool channel_map_more(uint64_t least);
 
 /* The map of a file that is open here: its bytes, mapped read-only, or NULL. */
 const void *channel_ask_map(int file, const char *path, size_t *bytes);

@@ -67,8 +67,8 @@ static bool new_chunk(struct records *r, uint64_t least)
 }
 
 /*
- * Takes the bytes of a record from the chunk, in one instruction: no handler comes in between. Where
- * one came just before it and left too little, the bytes stay unused.
+ * Takes the bytes of a record from the chunk, in one instruction: no handler comes in between.
+ * Where one came just before it and left too little, the bytes stay unused.
  */
 ALWAYS_INLINE struct arena_record *take(const struct records *r, uint64_t bytes)
 {
@@ -103,11 +103,31 @@ ALWAYS_INLINE bool is_at_limit(void)
 }
 
 /*
+ * With --k: the tree of a thread is a k-slab forest. A call is counted where its caller was entered,
+ * but from depth 2k on what is entered is the chain of the last k functions alone, below a gap: so
+ * every call is counted below at least k callers, or below all. (cct/forest.h is the same offline.)
+ *
+ * Tail jumps are not cut: they may go back to a record of the same frame, whose callers would be
+ * too few then. Nor is what calls nothing: nobody enters it.
+ */
+ALWAYS_INLINE uint32_t depth_below(const struct records *r, const struct arena_record *parent,
+                                   const struct entered *how)
+{
+    bool is_gap = KEY_FLAGS(how->callee.key) & KEY_GAP;
+    return r->k && parent && !is_gap ? (parent->flags >> RECORD_DEPTH_SHIFT) + 1 : 0;
+}
+
+ALWAYS_INLINE bool is_cut(const struct records *r, uint32_t depth, const struct entered *how)
+{
+    return r->k && depth >= 2 * r->k && !how->is_leaf && !(how->flags & RECORD_TAIL);
+}
+
+/*
  * A reader takes bytes for a record when `enter` is there, and then knows how long it is: so these
  * are first, in this order.
  */
-ALWAYS_INLINE void fill(struct arena_record *new, const struct arena_record *parent,
-                        const struct entered *how)
+ALWAYS_INLINE void fill(const struct records *r, struct arena_record *new,
+                        const struct arena_record *parent, const struct entered *how)
 {
     new->site_count = how->callee.site_count;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -115,8 +135,9 @@ ALWAYS_INLINE void fill(struct arena_record *new, const struct arena_record *par
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     new->first_site = how->callee.first_site;
     new->parent = parent ? place_of(parent) : 0;
-    new->flags = how->flags;
+    new->flags = how->flags | depth_below(r, parent, how) << RECORD_DEPTH_SHIFT;
     new->target = how->target;
+    new->slot = how->slot;
     new->site = how->site_key;
     new->callee = how->callee.key;
     __atomic_fetch_add((uint64_t *)&exact_state.arena->records, 1, __ATOMIC_RELAXED);
@@ -132,7 +153,7 @@ static struct arena_record *new_record(struct records *r, const struct arena_rec
     if (!new && new_chunk(r, bytes))
         new = take(r, bytes);
     if (new)
-        fill(new, parent, how);
+        fill(r, new, parent, how);
     return new;
 }
 
@@ -140,12 +161,12 @@ SLOW_TEXT struct arena_record *records_quick_child(struct records *r, struct are
                                                    const struct entered *how)
 {
     uint32_t *first = &parent->child_by_site[how->site - parent->first_site];
-    if (*first || is_at_limit())
+    if (*first || is_at_limit() || is_cut(r, depth_below(r, parent, how), how))
         return NULL;
     struct arena_record *new = take(r, arena_record_bytes(how->callee.site_count));
     if (!new)
         return NULL;
-    fill(new, parent, how);
+    fill(r, new, parent, how);
     /* The context of a handler that came here in between, if any: counted there, and merged. */
     new->next = how->is_indirect ? 0 : *first;
     *first = address_of(new);
@@ -157,7 +178,8 @@ bool records_begin(struct records *r, struct arena_thread *thread)
     const struct entered thread_start = {0};
     const struct entered no_room = {.callee.key = KEY_MAKE(0, KEY_GAP, WALK_LIMIT),
                                     .flags = RECORD_OVERFLOW};
-    *r = (struct records){.thread = thread, .room = FIRST_ENTRIES};
+    *r = (struct records){
+        .thread = thread, .room = FIRST_ENTRIES, .k = exact_state.arena->k};
     r->root = new_record(r, NULL, &thread_start);
     if (r->root) /* made while there is room: it is needed when there is none */
         r->overflow = new_record(r, r->root, &no_room);
@@ -210,7 +232,8 @@ struct arena_record *records_bound(struct records *r, struct arena_record *unbou
 {
     struct arena_record *parent = arena_at(unbound->parent);
     struct entered how = {.target = callee->function,
-                          .flags = unbound->flags,
+                          .flags = unbound->flags & (RECORD_TAIL | RECORD_VARIES),
+                          .slot = unbound->slot,
                           .site_key = unbound->site,
                           .callee = *callee};
     for (uint32_t i = 0; i < parent->site_count; i++) {
@@ -226,7 +249,8 @@ struct arena_record *records_bound(struct records *r, struct arena_record *unbou
     return NULL;
 }
 
-/* --- all but the first callee of a site, and contexts without a place --------------------------- */
+/* --- all but the first callee of a site, and contexts without a place ---------------------------
+ */
 
 static bool is_key(const struct other_entry *e, const struct other_entry *key)
 {
@@ -337,8 +361,8 @@ static struct arena_record *indirect_child(struct records *r, struct arena_recor
     return child;
 }
 
-struct arena_record *records_child(struct records *r, struct arena_record *parent,
-                                   const struct entered *how)
+static struct arena_record *whole_child(struct records *r, struct arena_record *parent,
+                                        const struct entered *how)
 {
     r->is_new = false;
     uint32_t index = how->site - parent->first_site;
@@ -356,5 +380,68 @@ struct arena_record *records_child(struct records *r, struct arena_record *paren
 struct arena_record *records_gap(struct records *r, uint32_t walk_end)
 {
     struct entered how = {.callee.key = KEY_MAKE(0, KEY_GAP, walk_end)};
-    return records_child(r, r->root, &how);
+    return whole_child(r, r->root, &how);
+}
+
+static bool is_at_site(const struct arena_record *record, uint32_t site)
+{
+    const struct arena_record *parent = arena_at(record->parent);
+    uint32_t index = site - parent->first_site;
+    if (!site || index >= parent->site_count)
+        return false;
+    uint32_t at = parent->child_by_site[index];
+    while (at && at != address_of(record))
+        at = record_at(at)->next;
+    return at;
+}
+
+/* How a record's function was entered, as it was when the record was made. */
+static struct entered entered_as(const struct arena_record *record)
+{
+    uint32_t site = edited_site_of_key(record->site);
+    const struct edited_module *m = site ? edited_by_site(site) : NULL;
+    enum site_kind kind = m ? m->sites[m->by_rank[site - m->first_site]].kind : SITE_CALL;
+    bool is_indirect = kind == SITE_CALL_INDIRECT || kind == SITE_TAIL_INDIRECT;
+    if (!is_indirect && !is_at_site(record, site))
+        site = 0; /* a direct call to another function, which then went on here */
+    return (struct entered){.site = site,
+                            .target = record->target,
+                            .is_indirect = is_indirect,
+                            .flags = record->flags & RECORD_TAIL,
+                            .slot = record->slot,
+                            .site_key = record->site,
+                            .callee = {.target = record->target,
+                                       .key = record->callee,
+                                       .first_site = record->first_site,
+                                       .site_count = record->site_count}};
+}
+
+/* The chain of the last k functions up to and with a record's, which is deeper than that. */
+static struct arena_record *last_functions(struct records *r, const struct arena_record *record)
+{
+    struct arena_record *chain = records_gap(r, ARENA_GAP_CUT);
+    for (uint32_t callers = r->k; callers-- > 0;) {
+        const struct arena_record *at = record;
+        for (uint32_t i = 0; i < callers; i++)
+            at = arena_at(at->parent);
+        struct entered how = entered_as(at);
+        if (callers == r->k - 1) { /* where the first one was called from is not kept */
+            how.site = 0;
+            how.site_key = 0;
+            how.flags = 0;
+        }
+        chain = whole_child(r, chain, &how);
+    }
+    return chain;
+}
+
+struct arena_record *records_child(struct records *r, struct arena_record *parent,
+                                   const struct entered *how)
+{
+    struct arena_record *child = whole_child(r, parent, how);
+    if (!r->is_new || !is_cut(r, child->flags >> RECORD_DEPTH_SHIFT, how))
+        return child;
+    child->enter = address_of(last_functions(r, child));
+    r->is_new = true;
+    return child;
 }

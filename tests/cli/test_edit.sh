@@ -19,6 +19,15 @@ steps 100 perl -e 'my %h; for (1..1e8) { $h{$_ % 97} = sprintf("%d,", $_) . leng
 steps 100 lua5.4 -e 'local t = {} for i = 1, 1e9 do t[i % 50] = tostring(i):gsub("1", "x") end'
 steps 100 sqlite3 :memory: 'with recursive c(x) as (select 1 union all select x + 1 from c
     where x < 1e9) select sum(x), group_concat(x % 7) from c'
+# The tool sees it when something jumps to a place like that: the loop of loop_call.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+gcc -static -no-pie -fno-pie -o "$work/short" "$here/../exact/short.c" "$here/../exact/short.S" || exit 1
+site=$((0x$(nm "$work/short" | sed -n 's/ T loop_call//p') + 7))
+printf '%s %x %x\n' "$work/short" $((site - 2)) $((site + 2)) >"$work/ranges"
+"${STEP_RANGES:-build/tests/step_ranges}" "$work/ranges" 0 50000 "$work/short" >"$work/said"
+[ $? -eq 1 ] && grep -q "leads to $(printf '%#x' $site), which is inside" "$work/said" &&
+    echo "ok steps into a range" || echo "FAIL steps into a range: $(tail -1 "$work/said")"
 "$calltrail" doctor --edit >/dev/null 2>&1
 [ $? -eq 2 ] && echo "ok edit needs a file" || echo "FAIL edit needs a file: status is not 2"
 said=$("$calltrail" doctor --edit /etc/passwd 2>&1)

@@ -2,6 +2,7 @@
 # Engine exact: its options, its metrics, and that without it nothing changes.
 set -uo pipefail
 calltrail=${CALLTRAIL:-$PWD/build/calltrail}
+: "${SLAB_COMPARE:=$PWD/build/tests/slab_compare}"
 here=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -31,7 +32,7 @@ check "default engine" "cpu returns" "$(metrics plain.ctp)"
 check "default says nothing" "" "$(cat said)"
 record all.ctp --engine exact
 check "output" "$(cat expected)" "$(cat printed)"
-check "one line" "1" "$(wc -l <said)"
+check "says nothing" "" "$(cat said)"
 check "metric" "calls" "$(metrics all.ctp)"
 record both.ctp --engine exact -e cpu --verify
 check "metrics with samples" "cpu calls" "$(metrics both.ctp)"
@@ -53,6 +54,16 @@ record own.ctp --engine exact --modules calls
 check "modules" 1 "$(($(fact sites own.ctp) > 10 && $(fact sites own.ctp) * 10 < $(fact sites all.ctp)))"
 check "modules output" "$(cat expected)" "$(cat printed)"
 
+# What was mapped for a library goes with it.
+gcc -g -O1 -rdynamic -o reload "$here/exact/reload.c" &&
+    gcc -shared -fPIC -o libshort.so "$here/exact/short.S" || exit 1
+puns=$("$calltrail" doctor --edit --list libshort.so | grep -c ' pun ')
+check "puns in a library" 1 "$((puns > 5))"
+"$calltrail" record --no-lines --engine exact -o reload.ctp ./reload ./libshort.so 20 2>said >printed
+check "puns go with their library" "0 more, 60 calls" "$(cat printed)"
+check "puns of each load" "0 60" "$(fact sites_not_edited reload.ctp) $("$calltrail" export \
+    --to folded reload.ctp | sed -n 's/.*;loop_call;tick //p')"
+
 usage() { # name, words, options...
     local name=$1 words=$2
     shift 2
@@ -62,6 +73,50 @@ usage() { # name, words, options...
 usage "no such engine" "there is no engine 'magic'" --engine magic
 usage "options of another engine" "go with --engine exact" --max-nodes 5
 usage "no number" "not a number of contexts" --engine exact --max-nodes many
+
+# --k: the forest of slabs that was built in the program, by definition, and against the offline code's,
+# both from the calling context tree of the same run: small programs, and a real one.
+usage "k of none" "'0' is not from 1 to 100 callers" --engine exact --k 0
+usage "k of many" "'101' is not from 1 to 100 callers" --engine exact --k 101
+usage "k of words" "'two' is not from 1 to 100 callers" --engine exact --k two
+usage "k of another engine" "go with --engine exact" --k 2
+usage "k and folded" "does not go with --fold-recursion" --engine exact --k 2 --fold-recursion
+gcc -O1 -o short "$here/exact/short.c" "$here/exact/short.S" || exit 1
+gcc -O1 -pthread -o threads "$here/exact/threads.c" || exit 1
+cat >hash.pl <<'E'
+my %h;
+for my $i (1 .. 2000) { my $k = "k" . ($i * 7919 % 501); $h{$k} .= $i; $h{$k} =~ s/(\d)\1/$1/g; }
+print join(",", map { "$_=" . length $h{$_} } sort { length $h{$a} <=> length $h{$b} or $a cmp $b } keys %h);
+E
+export PERL_HASH_SEED=0
+chains() { # profile, k: what kctx says of each function; of chains of the same value it may take any
+    "$calltrail" kctx --json --metric calls --keep-recursion --k "$2" "$1" | python3 -c "
+import json, sys
+for row in sorted((r['function'], r['module'], r['self'], r['verdict'], r['callers'], r['chain_value'])
+                  for r in json.load(sys.stdin)['rows']): print(row)"
+}
+for program in ./calls ./short ./threads "perl hash.pl"; do
+    modules="*"
+    [ "$program" = ./threads ] && modules=threads # what libc does for threads is never the same twice
+    # shellcheck disable=SC2086
+    "$calltrail" record --no-lines --engine exact --modules "$modules" -o whole.ctp $program >expected 2>/dev/null
+    for k in 1 2 5; do
+        name="$program, k $k"
+        # shellcheck disable=SC2086
+        "$calltrail" record --no-lines --engine exact --modules "$modules" -e cpu --verify --k $k -o slabs.ctp \
+            $program >printed 2>/dev/null
+        check "output, $name" "$(cksum <expected)" "$(cksum <printed)"
+        check "verify, $name" 0 "$(fact verify_differ slabs.ctp)"
+        check "by definition, $name" 0 \
+            "$("$here/oracle/slabs_oracle.py" $k whole.ctp slabs.ctp | sed -n 's/^compared .* differ //p')"
+        check "as offline, $name" 0 \
+            "$("$SLAB_COMPARE" $k whole.ctp slabs.ctp | sed -n 's/^chains .* differ //p')"
+        check "kctx, $name" "" "$(diff <(chains whole.ctp $k) <(chains slabs.ctp $k) | head -n 2)"
+    done
+done
+said=$("$calltrail" kctx --metric calls --k 6 slabs.ctp 2>&1 >printed)
+check "kctx of more" 1 "$(grep -c 'was recorded with --k 5: chains have at most so many callers, not 6' <<<"$said")"
+check "report says it" 1 "$("$calltrail" report --metric calls slabs.ctp | grep -c 'the last 5 callers of each call, not all')"
 
 # --delay and --duration: calls of that time alone, and then the program's own code again.
 gcc -O2 -pthread -o detach "$here/exact/detach.c" || exit 1
@@ -73,3 +128,21 @@ for options in "--duration 0.2" "--delay 0.1 --duration 0.1" "-e cpu --duration 
     [ "$(fact calls part.ctp)" -gt 1000 ] && echo "ok exact calls, $options" ||
         echo "FAIL exact calls, $options: only $(fact calls part.ctp)"
 done
+
+# --height, against what the program measures itself.
+gcc -g -O1 -fno-omit-frame-pointer -o heights "$here/exact/heights.c" || exit 1
+"$calltrail" record --no-lines --engine exact --height -o heights.ctp ./heights >expected 2>/dev/null
+for metric in height height_varies; do
+    "$calltrail" export --to folded --metric $metric heights.ctp >$metric.folded
+done
+python3 - >heights.txt <<'P'
+def read(name):
+    lines = (line.rsplit(" ", 1) for line in open(name))
+    return {path: int(value) for path, value in lines}
+heights, varies = read("height.folded"), read("height_varies.folded")
+start = next(path for path in heights if path.endswith(";main"))
+for path in sorted(heights):
+    if path.startswith(start + ";") and path.split(";")[-1] in ("big", "small", "leaf"):
+        print("main" + path[len(start):], heights[path] - heights[start], *["varies"] * (path in varies))
+P
+check "heights" "$(cat expected)" "$(cat heights.txt)"

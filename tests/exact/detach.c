@@ -60,7 +60,8 @@ static long all_differing(void)
     while (maps && fgets(line, sizeof line, maps)) {
         unsigned long start, end, offset;
         char access[8], path[512] = "";
-        if (sscanf(line, "%lx-%lx %7s %lx %*s %*s %511s", &start, &end, access, &offset, path) >= 5 &&
+        if (sscanf(line, "%lx-%lx %7s %lx %*s %*s %511s", &start, &end, access, &offset, path) >=
+                5 &&
             access[2] == 'x' && path[0] == '/' && !strstr(path, "libcalltrail"))
             differ += differing(path, start, end, (long)offset);
     }
@@ -89,7 +90,7 @@ int main(int argc, char **argv)
         pthread_join(threads[i], NULL);
         sum += bad[i];
     }
-    printf("%s, %ld wrong\n", time(NULL) < end ? "the code is the file's" : "the code is not the file's",
-           sum);
+    printf("%s, %ld wrong\n",
+           time(NULL) < end ? "the code is the file's" : "the code is not the file's", sum);
     return 0;
 }

@@ -246,11 +246,18 @@ begin stays_or_leaves
 	ret
 end stays_or_leaves
 
+begin middle4
+	fence
+	ret
+end middle4
+
 /* (which, value): the same where the jump is the target of another, and two bytes long */
 begin stays_or_leaves_short
 	mov %rsi, -16(%rsp)
-	lea short_ways(%rip), %rdx
-	mov (%rdx, %rdi, 8), %rdx
+	jz 2f
+2:	lea short_ways(%rip), %rdx
+	jz 3f
+3:	mov (%rdx, %rdi, 8), %rdx
 	test %esi, %esi
 	jz 1f
 	clc
@@ -261,6 +268,27 @@ begin stays_or_leaves_short
 	mov -16(%rsp), %rax
 	ret
 end stays_or_leaves_short
+
+/* (function, times): what could move out of the way is jumped into */
+begin crowded_call
+	save rbx
+	save rbp
+	mov %rdi, %rbx
+	mov %esi, %ebp
+1:	call *%rbx
+	lea 0x60(%rax), %eax
+	test $1, %bpl
+	jz 2f
+	lea 0x11(%rax), %eax
+	lea 0x12(%rax), %eax
+2:	lea 0x13(%rax), %eax
+	lea 0x14(%rax), %eax
+	dec %ebp
+	jnz 1b
+	restore rbp
+	restore rbx
+	ret
+end crowded_call
 
 begin after_all
 	fence

@@ -10,7 +10,7 @@ long loop_stack(function *f, int times), before_direct(function *f, int times);
 int short_first(int n), short_if(int n, int b, int c, long condition), short_with_test(int n);
 long jump_r11(function *f, long n), stays_or_leaves(long which, long value);
 long stays_or_leaves_short(long which, long value);
-int roomy_call(function *f, int times);
+int roomy_call(function *f, int times), crowded_call(function *f, int times);
 long add_value(long a, long b);
 
 static volatile long sum;
@@ -56,7 +56,7 @@ int main(void)
         sum += short_first(i) + short_if(i, 0, 0, i % 4) + short_with_test(i % 5);
         jump_r11(f, i % 3);
         sum += stays_or_leaves(i % 4, i) + stays_or_leaves_short(i % 2, i);
-        sum += roomy_call(f, 1 + i % 7) & 0xffff;
+        sum += (roomy_call(f, 1 + i % 7) & 0xffff) + (crowded_call(f, 1 + i % 3) & 0xff);
     }
     printf("%ld\n", sum);
     return 0;

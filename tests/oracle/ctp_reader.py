@@ -26,7 +26,8 @@ MODULE_KINDS = ["unknown", "file", "vdso", "jit"]
 METRIC_KINDS = ["exact", "sampled", "at least"]
 GAPS = ["", "more frames than could be kept", "code outside every module", "module without a map",
         "code without unwind information", "unwind rule not understood", "register lost",
-        "stack not readable", "stack does not go on", "unknown"]
+        "stack not readable", "stack does not go on", "unknown",
+        "earlier callers were not to be kept"]
 
 
 def load_xxh3():

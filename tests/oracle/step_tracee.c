@@ -14,14 +14,14 @@
 
 enum { STEP_OPTIONS = PTRACE_O_EXITKILL | PTRACE_O_TRACEEXEC, LONGEST_WAIT_SECONDS = 10 };
 
-static void pin_to(int cpu)
+static void pin_to(pid_t pid, int cpu)
 {
     if (cpu < 0)
         return;
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET((size_t)cpu, &one);
-    sched_setaffinity(0, sizeof one, &one);
+    sched_setaffinity(pid, sizeof one, &one);
 }
 
 static _Noreturn void become(const struct launch *launch, int go)
@@ -90,7 +90,7 @@ int tracee_launch(struct tracee *tracee, const struct launch *launch, struct ct_
     int go[2];
     if (pipe2(go, O_CLOEXEC) != 0)
         return ct_fail_errno(err, errno, "no pipe");
-    pin_to(launch->cpu);
+    pin_to(0, launch->cpu);
     pid_t pid = fork();
     if (pid < 0) {
         int why = errno;
@@ -113,6 +113,20 @@ int tracee_launch(struct tracee *tracee, const struct launch *launch, struct ct_
     if (stop != STOP_EXEC)
         return ct_fail(err, "%s: cannot be started", launch->argv[0]);
     return CT_OK;
+}
+
+int tracee_attach(struct tracee *tracee, pid_t pid, int cpu, struct ct_error *err)
+{
+    *tracee = (struct tracee){.pid = pid};
+    pin_to(0, cpu);
+    if (ptrace(PTRACE_SEIZE, pid, NULL, STEP_OPTIONS) != 0)
+        return ct_fail_errno(err, errno, "process %d cannot be traced", (int)pid);
+    pin_to(pid, cpu);
+    ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
+    enum stop_kind stop;
+    while ((stop = take_stop(tracee, true)) == STOP_SIGNAL || stop == STOP_EXEC)
+        ptrace(PTRACE_CONT, pid, NULL, (void *)(intptr_t)tracee->deliver);
+    return stop == STOP_EVENT ? CT_OK : ct_fail(err, "process %d is gone", (int)pid);
 }
 
 enum stop_kind tracee_step(struct tracee *tracee, bool may_be_own_trap)

@@ -36,6 +36,9 @@ struct launch {
 /* Starts a program, without address randomisation, and stops it at its first instruction. */
 int tracee_launch(struct tracee *tracee, const struct launch *launch, struct ct_error *err);
 
+/* Takes hold of a program that runs already, and stops it. */
+int tracee_attach(struct tracee *tracee, pid_t pid, int cpu, struct ct_error *err);
+
 /*
  * Executes one instruction, or enters the handler of the signal that is to be delivered. An
  * instruction that may itself cause SIGTRAP (int3, or a system call that sends it) has to be named.

@@ -28,25 +28,23 @@ __asm__(
         BEGIN(gives_other) " mov %rdi, %rax\n ret\n" END(gives_other)
             BEGIN(count_zero) " mov $77, %eax\n ret\n" END(count_zero)
     /* two entries, three bytes apart, in one function and as two */
-    BEGIN(
-        doubled) " add %rdi, %rdi\n.globl plain_entry\n.type plain_entry, @function\n"
-                 "plain_entry: lea 1(%rdi), %rax\n ret\n" END(doubled) ".size plain_entry, . - "
-                                                                       "plain_entry\n" BEGIN(first_of_two) " add %rdi, %rdi\n" END(
-                                                                           first_of_two)
-                                                                           BEGIN(second_of_two) " l"
-                                                                                                "ea"
-                                                                                                " 5"
-                                                                                                "(%"
-                                                                                                "rd"
-                                                                                                "i)"
-                                                                                                ", "
-                                                                                                "%r"
-                                                                                                "ax"
-                                                                                                "\n"
-                                                                                                " r"
-                                                                                                "et"
-                                                                                                "\n" END(
-                                                                                                    second_of_two)
+    BEGIN(doubled) " add %rdi, %rdi\n.globl plain_entry\n.type plain_entry, @function\n"
+                   "plain_entry: lea 1(%rdi), %rax\n ret\n" END(
+                       doubled) ".size plain_entry, . - "
+                                "plain_entry\n" BEGIN(first_of_two) " add %rdi, %rdi\n" END(
+                                    first_of_two) BEGIN(second_of_two) " l"
+                                                                       "ea"
+                                                                       " 5"
+                                                                       "(%"
+                                                                       "rd"
+                                                                       "i)"
+                                                                       ", "
+                                                                       "%r"
+                                                                       "ax"
+                                                                       "\n"
+                                                                       " r"
+                                                                       "et"
+                                                                       "\n" END(second_of_two)
     /* into the middle of another function's first bytes */
     BEGIN(beside) " lea 4(%rdi), %rdi\n jmp gives_more + 4\n" END(beside)
         BEGIN(gives_more) " add $100, %rdi\n mov %rdi, %rax\n ret\n" END(gives_more)
