@@ -146,13 +146,15 @@ int cmd_record(int argc, char **argv)
     }
     if (optind == argc)
         return usage_error("record", "a PROGRAM is needed");
-    if (!record.exact && (record.modules || record.fold_recursion || record.height ||
-                          record.max_nodes || record.k))
-        return usage_error("record", "--modules, --fold-recursion, --height, --max-nodes and --k go "
-                                     "with --engine exact");
+    if (!record.exact &&
+        (record.modules || record.fold_recursion || record.height || record.max_nodes || record.k))
+        return usage_error("record",
+                           "--modules, --fold-recursion, --height, --max-nodes and --k go "
+                           "with --engine exact");
     if (record.k && (record.fold_recursion || record.height))
         return usage_error("record", "--k does not go with %s",
-                           record.height ? "--height" : "--fold-recursion, and bounds recursion, too");
+                           record.height ? "--height"
+                                         : "--fold-recursion, and bounds recursion, too");
     if (record.exact && record.perf.count)
         return usage_error("record", "perf events do not go with --engine exact");
     record.command = argv + optind;

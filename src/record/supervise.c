@@ -207,7 +207,8 @@ static void say_what_is_missing(const struct server *server, const char *path)
                 "calltrail: pid %u had more than %llu contexts: what came later is counted in one; "
                 "%s\n",
                 (unsigned)server->arenas.items[i].pid, (unsigned long long)h->records,
-                h->most_records ? "see --max-nodes" : "--k, --fold-recursion or --modules need fewer");
+                h->most_records ? "see --max-nodes"
+                                : "--k, --fold-recursion or --modules need fewer");
     }
     if (alive)
         fprintf(stderr, "calltrail: %u process%s on (pid %d%s), recorded up to here\n", alive,
