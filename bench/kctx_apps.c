@@ -104,9 +104,8 @@ static void begin(struct forest *f, struct region *region, uint32_t k)
     struct ct_error err;
     if (region_begin(region, UINT64_C(16) << 30, &err) != CT_OK)
         die(err.text);
-    if (!forest_begin(
-            f, &region->memory,
-            &(struct forest_options){.layout = FOREST_HASHED, .k = k, .metric_count = 1}))
+    if (!forest_begin(f, &region->memory,
+                      &(struct forest_options){.layout = FOREST_HASHED, .k = k, .metric_count = 1}))
         die("no memory");
 }
 
@@ -379,12 +378,14 @@ static void print_apps(const struct app *apps, size_t count)
 
 static void print_heat(const struct app *apps, size_t count)
 {
-    puts("\n### Hot functions and contexts, similar ∞-CCF, and up to which k forests are smaller than "
+    puts("\n### Hot functions and contexts, similar ∞-CCF, and up to which k forests are smaller "
+         "than "
          "the CCT (figures 8, 9, 12, 13)\n\nHot are those that have 90% of all calls together. The "
          "similar ∞-CCF: mean height of its trees, and its nodes as a share of the CCT's.\n");
-    puts("| | hot functions | hot contexts | height at 50% | 70% | 90% | nodes at 50% | 70% | 90% | "
-         "k-CCF up to | k-SF | pruned | 0-CCF, of the CCT | 50-CCF |\n"
-         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
+    puts(
+        "| | hot functions | hot contexts | height at 50% | 70% | 90% | nodes at 50% | 70% | 90% | "
+        "k-CCF up to | k-SF | pruned | 0-CCF, of the CCT | 50-CCF |\n"
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
     for (size_t i = 0; i < count; i++) {
         const struct app *a = &apps[i];
         if (a->reason)

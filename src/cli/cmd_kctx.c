@@ -8,8 +8,8 @@
 #include "report/report.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <malloc.h>
 #include <string.h>
 

@@ -35,6 +35,11 @@ static const char usage[] =
     "      --k K           with exact: keep the last K callers of each call, 1 to 100, not all:\n"
     "                      contexts are then bounded by the program's structure\n"
     "      --height        with exact: the stack's height in each context, and whether it varies\n"
+    "      --burst[=ON/PERIOD]  with exact: count the calls of ON ms in each PERIOD ms of CPU "
+    "time\n"
+    "                      (0.2/2): an estimate, for less time\n"
+    "      --trace FILE    with exact: write every call and return to FILE, too; see calltrail "
+    "kctx\n"
     "      --max-nodes N   with exact: at most so many contexts; what is beyond is one context\n"
     "      --no-follow     leave out the processes that it starts\n"
     "      --no-lines      do not read debug information; calltrail symbolize can do so later\n"
@@ -50,6 +55,25 @@ static bool read_seconds(const char *text, double *out)
     char *end;
     *out = strtod(text, &end);
     return *text && !*end && *out >= 0 && *out < 1e9;
+}
+
+/* ON/PERIOD in milliseconds; the unit may be there. */
+static bool read_burst(const char *text, struct record_options *out)
+{
+    char *end;
+    double on_ms = strtod(text, &end);
+    end += strncmp(end, "ms", 2) == 0 ? 2 : 0;
+    if (end == text || *end != '/')
+        return false;
+    const char *second = end + 1;
+    double period_ms = strtod(second, &end);
+    bool is_number = end != second && *second >= '0' && *second <= '9';
+    end += strncmp(end, "ms", 2) == 0 ? 2 : 0;
+    if (!is_number || *end || !(on_ms >= 0.02) || !(period_ms <= 1000) || !(on_ms < period_ms))
+        return false;
+    out->burst_ns = (uint64_t)(on_ms * 1e6);
+    out->burst_period_ns = (uint64_t)(period_ms * 1e6);
+    return true;
 }
 
 int cmd_record(int argc, char **argv)
@@ -69,6 +93,8 @@ int cmd_record(int argc, char **argv)
                                             {"height", no_argument, NULL, 'H'},
                                             {"max-nodes", required_argument, NULL, 'N'},
                                             {"k", required_argument, NULL, 'k'},
+                                            {"burst", optional_argument, NULL, 'b'},
+                                            {"trace", required_argument, NULL, 'T'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     struct record_options record = {
@@ -130,6 +156,17 @@ int cmd_record(int argc, char **argv)
             if (*end || !*optarg || record.max_nodes < 1)
                 return usage_error("record", "'%s' is not a number of contexts", optarg);
             break;
+        case 'T':
+            record.trace = optarg;
+            break;
+        case 'b':
+            if (!read_burst(optarg ? optarg : "0.2/2", &record))
+                return usage_error(
+                    "record",
+                    "--burst: '%s' is not ON/PERIOD in ms, like 0.2/2: ON from 0.02, "
+                    "PERIOD up to 1000 and longer than ON",
+                    optarg);
+            break;
         case 'k':
             record.k = (uint32_t)strtoul(optarg, &end, 10);
             if (*end || *optarg < '0' || *optarg > '9' || strlen(optarg) > 3 || record.k < 1 ||
@@ -146,15 +183,23 @@ int cmd_record(int argc, char **argv)
     }
     if (optind == argc)
         return usage_error("record", "a PROGRAM is needed");
-    if (!record.exact &&
-        (record.modules || record.fold_recursion || record.height || record.max_nodes || record.k))
-        return usage_error("record",
-                           "--modules, --fold-recursion, --height, --max-nodes and --k go "
-                           "with --engine exact");
+    if (!record.exact && (record.modules || record.fold_recursion || record.height ||
+                          record.max_nodes || record.k || record.burst_ns || record.trace))
+        return usage_error("record", "--modules, --fold-recursion, --height, --max-nodes, --k, "
+                                     "--burst and --trace go with --engine exact");
     if (record.k && (record.fold_recursion || record.height))
         return usage_error("record", "--k does not go with %s",
                            record.height ? "--height"
                                          : "--fold-recursion, and bounds recursion, too");
+    if (record.burst_ns &&
+        (record.events.mask || record.height || record.delay_s > 0 || record.duration_s > 0))
+        return usage_error("record", "--burst does not go with --event, --height, --delay and "
+                                     "--duration");
+    if (record.trace && (record.k || record.burst_ns || record.fold_recursion ||
+                         record.events.mask || record.delay_s > 0 || record.duration_s > 0))
+        return usage_error("record",
+                           "--trace goes with whole contexts and all calls: not with --k, "
+                           "--burst, --fold-recursion, --event, --delay and --duration");
     if (record.exact && record.perf.count)
         return usage_error("record", "perf events do not go with --engine exact");
     record.command = argv + optind;

@@ -35,6 +35,7 @@ struct totals {
     uint64_t marks_set, bounces, reused, stale; /* of the trampoline */
     uint64_t calls, records, slow[ARENA_SLOW];  /* of engine exact */
     uint64_t sites, sites_not_edited;
+    uint64_t bursts, calls_in_bursts, calls_between;
     uint64_t handler_ticks;
     uint64_t arena_bytes;
     uint64_t histogram[ARENA_HISTOGRAM]; /* of the handler's time, in ticks */
@@ -494,6 +495,9 @@ static void add_thread_totals(struct totals *sum, const struct arena_thread *t)
     sum->stale += t->stale_marks;
     for (unsigned i = 0; i < ARENA_SLOW; i++)
         sum->slow[i] += t->slow[i];
+    sum->bursts += t->bursts;
+    sum->calls_in_bursts += t->calls_in_bursts;
+    sum->calls_between += t->calls_between;
     for (unsigned i = 0; i < ARENA_HISTOGRAM; i++)
         sum->histogram[i] += t->handler_histogram[i];
 }
@@ -514,6 +518,9 @@ static void add_totals(struct totals *sum, const struct totals *part)
     for (unsigned i = 0; i < ARENA_SLOW; i++)
         sum->slow[i] += part->slow[i];
     sum->sites += part->sites;
+    sum->bursts += part->bursts;
+    sum->calls_in_bursts += part->calls_in_bursts;
+    sum->calls_between += part->calls_between;
     sum->sites_not_edited += part->sites_not_edited;
     sum->lost += part->lost;
     sum->merged += part->merged;
@@ -586,6 +593,16 @@ static uint64_t calls_of(const struct arena_view *v, const struct arena_record *
     return r->count > then->count ? r->count - then->count : 0;
 }
 
+/* What the calls of bursts stand for: all calls of the thread. */
+static uint64_t all_calls(const struct arena_thread *t, uint64_t calls)
+{
+    if (!t->calls_in_bursts)
+        return calls;
+    double scale = 1 + (double)t->calls_between / (double)t->calls_in_bursts;
+    double scaled = (double)calls * scale;
+    return scaled < 0x1p62 ? (uint64_t)(scaled + 0.5) : calls;
+}
+
 /* The calls of a thread: records whose parents come before them. */
 static void grow_calls(struct grown_tree *g, const struct arena_view *v,
                        const struct arena_thread *t)
@@ -608,7 +625,7 @@ static void grow_calls(struct grown_tree *g, const struct arena_view *v,
              next < end && left-- && (r = at(v, (uint32_t)(next / 8), sizeof *r));
              next += r->enter ? arena_record_bytes(r->site_count) : ARENA_RECORD_ALIGN)
             if (r->enter) /* or its bytes were taken, and it was never made */
-                add_calls(g, &known, r, (uint32_t)(next / 8), calls_of(v, r, next));
+                add_calls(g, &known, r, (uint32_t)(next / 8), all_calls(t, calls_of(v, r, next)));
     }
     vec_free(&chunks);
     free_table(&known.nodes);
@@ -928,6 +945,7 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     metrics_add(&c.metrics, c.writer, &s->events, s->period_ns,
                 &(struct metrics_wanted){.returns = c.has_returns,
                                          .calls = c.has_calls,
+                                         .bursts = s->burst_ns,
                                          .heights = s->flags & CHANNEL_HEIGHT});
     if (recording->perf)
         add_perf(&c, recording->perf);
@@ -950,6 +968,17 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
         c.all.stime_s = recording->stime_s;
     }
     add_facts(&c, CTP_SCOPE_PROFILE, 0, &c.all);
+    if (s->burst_ns && c.metrics.calls != CTP_NONE) {
+        uint32_t calls = c.metrics.calls;
+        profile_fact_i64(c.writer, CTP_SCOPE_METRIC, calls, "burst_on_ns", (int64_t)s->burst_ns);
+        profile_fact_i64(c.writer, CTP_SCOPE_METRIC, calls, "burst_period_ns",
+                         (int64_t)s->period_ns);
+        profile_fact_u64(c.writer, CTP_SCOPE_METRIC, calls, "bursts", c.all.bursts);
+        profile_fact_u64(c.writer, CTP_SCOPE_METRIC, calls, "calls_in_bursts",
+                         c.all.calls_in_bursts);
+        profile_fact_u64(c.writer, CTP_SCOPE_METRIC, calls, "calls_made",
+                         c.all.calls_in_bursts + c.all.calls_between);
+    }
     if (s->k && c.metrics.calls != CTP_NONE)
         profile_fact_i64(c.writer, CTP_SCOPE_METRIC, c.metrics.calls, "callers_kept", s->k);
     if (s->window_start_ns && s->window_end_ns > s->window_start_ns) /* --delay, --duration */

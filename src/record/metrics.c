@@ -100,6 +100,10 @@ void metrics_add(struct metric_set *set, struct profile_writer *w,
             k.kind = CTP_METRIC_EXACT;
         if (k.source == SOURCE_MALLOC_CALLS || k.source == SOURCE_HEAP_BLOCKS)
             period = 1; /* no number of calls is what a sample stands for */
+        if (k.source == SOURCE_CALLS && wanted->bursts) {
+            k.kind = CTP_METRIC_SAMPLED;
+            period = 0; /* what a call in a burst stands for differs */
+        }
         uint32_t index = add(set, w, k.source, &k, period);
         if (k.source == SOURCE_CPU)
             set->cpu = index;

@@ -25,7 +25,8 @@ struct metric_set {
 /* What there is besides the events. */
 struct metrics_wanted {
     bool returns; /* of the trampoline */
-    bool calls;   /* of engine exact */
+    bool calls;   /* of engine exact; */
+    bool bursts;  /* in bursts, so that they are an estimate */
     bool heights; /* of engine exact's contexts */
 };
 

@@ -27,9 +27,12 @@ struct record_options {
     bool height;
     uint64_t max_nodes; /* 0: as many as there is room for */
     uint32_t k;         /* callers of each call that are kept, at least; 0: all */
-    double delay_s;     /* before the first sample */
-    double duration_s;  /* of sampling; 0: to the end */
-    char **command;     /* the program and its arguments; ends with NULL */
+    const char *trace;  /* where every call goes, too; NULL: nowhere */
+    uint64_t burst_ns,
+        burst_period_ns; /* calls are counted for so long in each period; 0: always */
+    double delay_s;      /* before the first sample */
+    double duration_s;   /* of sampling; 0: to the end */
+    char **command;      /* the program and its arguments; ends with NULL */
 };
 
 /* Runs the program to its end. `exit_status` is what the shell would have seen. */

@@ -125,6 +125,7 @@ static int reopen_arena(struct server *s, const char *path, struct ct_error *err
     s->period_ns = a.header->period_ns;
     s->flags = a.header->flags;
     s->k = a.header->k;
+    s->burst_ns = a.header->burst_ns;
     s->events = a.header->events;
     vec_push(&s->arenas, a);
     return CT_OK;
@@ -459,7 +460,8 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
                                       .detach = s->is_over,
                                       .most_records = s->most_records,
                                       .events = s->events,
-                                      .k = s->k};
+                                      .k = s->k,
+                                      .burst_ns = s->burst_ns};
     arena_lay_out(a.header);
     program_of(pid, a.header->program);
     __atomic_store_n(&a.header->magic, ARENA_MAGIC, __ATOMIC_RELEASE); /* complete from here on */

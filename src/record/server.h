@@ -48,6 +48,7 @@ struct server {
     const char *modules;   /* engine exact: a glob, or NULL */
     uint64_t most_records; /* of engine exact; 0: as many as fit */
     uint32_t k;            /* of engine exact: callers to keep; 0: all */
+    uint64_t burst_ns;     /* of engine exact; 0: it counts all the time */
     uint64_t flags;
     struct arena_events events;
     bool paused, has_begun, is_over;         /* before, in and after --duration */

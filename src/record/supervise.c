@@ -5,6 +5,7 @@
 #include "record/record.h"
 #include "record/server.h"
 #include "record/target.h"
+#include "record/trace_file.h"
 
 #include "base/file.h"
 #include "names/fill.h"
@@ -272,6 +273,8 @@ static int run_program(const struct record_options *options, struct server *serv
             perf_samples_read(&perf);
         }
         status = collect_profile(&recording, err);
+        if (status == CT_OK && options->trace)
+            status = trace_file_write(server, options->trace, err);
         say_what_is_missing(server, path);
     }
     if (recording.perf)
@@ -347,18 +350,22 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
         (options->trampoline && !options->exact && !options->perf.count ? CHANNEL_TRAMPOLINE : 0u) |
         (options->exact ? CHANNEL_EXACT : 0u) | (options->fold_recursion ? CHANNEL_FOLD : 0u) |
         (options->height ? CHANNEL_HEIGHT : 0u) | (options->k ? CHANNEL_SLABS : 0u) |
+        (options->burst_ns ? CHANNEL_BURSTS : 0u) | (options->trace ? CHANNEL_TRACE : 0u) |
         (options->exact && options->duration_s > 0 ? CHANNEL_DETACHES : 0u);
     struct arena_events events = options->events;
     if (!events.mask && !options->exact && !options->perf.count)
         events.mask = EVENT_CPU;
     /* Without samples, a tick now and then does what has to be done in the program. */
     const uint64_t seldom_ns = 10000000;
-    uint64_t period_ns =
-        events.mask & EVENTS_BY_SAMPLES ? 1000000000 / options->rate_hz : seldom_ns;
+    uint64_t period_ns = options->burst_ns                 ? options->burst_period_ns
+                         : events.mask & EVENTS_BY_SAMPLES ? 1000000000 / options->rate_hz
+                                                           : seldom_ns;
     struct server server;
     int status = target_find(options->command[0], &path, err);
     if (status == CT_OK)
         status = check_output(options->output, err);
+    if (status == CT_OK && options->trace)
+        status = check_output(options->trace, err);
     if (status == CT_OK)
         status = choose_runtime(options, path, &runtime, err);
     if (status == CT_OK)
@@ -370,6 +377,7 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
         server.modules = options->modules;
         server.most_records = options->max_nodes;
         server.k = options->k;
+        server.burst_ns = options->burst_ns;
         server.events = events;
         status = run_program(options, &server, path, runtime, exit_status, err);
         bool keep = status != CT_OK && server.arenas.count;

@@ -47,6 +47,28 @@ uint64_t report_min_total(const struct view *view, const struct report_options *
     return least < 1 ? 1 : least >= 0x1p64 ? UINT64_MAX : (uint64_t)least;
 }
 
+/*
+ * Calls that were counted in bursts: how far shares may be off, 95 times of 100. A burst is one
+ * sample, however many calls it has: they are much alike.
+ */
+static void note_bursts(struct sheet *sheet)
+{
+    const struct profile *p = sheet->view->profile;
+    const struct ctp_fact *facts[3];
+    static const char *const keys[] = {"bursts", "calls_in_bursts", "calls_made"};
+    char number[AMOUNT_ROOM];
+    for (int i = 0; i < 3; i++) {
+        facts[i] = profile_find_fact(p, CTP_SCOPE_METRIC, sheet->view->metric, keys[i]);
+        if (!facts[i] || facts[i]->type != CTP_U64 || !facts[i]->value)
+            return;
+    }
+    sheet_note(sheet,
+               "an estimate from %s bursts with %.1f%% of all calls (record --burst): "
+               "a share of 10%% is known to ±%.1f points",
+               count_text(facts[0]->value, number), share_percent(facts[1]->value, facts[2]->value),
+               196 * sqrt(0.1 * 0.9 / (double)facts[0]->value));
+}
+
 /* What the numbers below are: metric, total, samples behind it, and how much of it is shown. */
 static void print_heading(struct sheet *sheet)
 {
@@ -62,6 +84,7 @@ static void print_heading(struct sheet *sheet)
                *about ? " (" : "", about, *about ? ")" : "",
                metric->kind == CTP_METRIC_AT_LEAST ? "at least " : "",
                amount_text(&sheet->scale, view->total, total), samples);
+    note_bursts(sheet);
     if (view->callers_kept)
         sheet_note(sheet,
                    "recorded with the last %" PRIu32 " caller%s of each call, not all "

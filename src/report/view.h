@@ -36,10 +36,10 @@ struct view {
     uint32_t metric;
     enum view_grouping grouping;
     struct labels labels;
-    struct tree tree;  /* in preorder, with totals */
-    uint64_t *returns; /* of each node of the tree, where they were counted; or NULL */
+    struct tree tree;      /* in preorder, with totals */
+    uint64_t *returns;     /* of each node of the tree, where they were counted; or NULL */
     uint32_t callers_kept; /* of each context, at least, if not all were to be; 0: all */
-    uint64_t total;    /* of the chosen threads, before refinements: what shares are shares of */
+    uint64_t total; /* of the chosen threads, before refinements: what shares are shares of */
 };
 
 /* The profile must outlive the view. A name that does not exist is an error that says the nearest

@@ -133,6 +133,8 @@ struct arena_header {
     uint64_t io_read, io_written;     /* bytes with a context that the kernel counts, too */
     _Atomic uint32_t change_count;    /* the last so many of them are below, in turn */
     uint32_t unused_too;
+    uint64_t
+        burst_ns; /* of engine exact: calls are counted for so long in each period; 0: always */
     struct arena_change changes[ARENA_CHANGES];
 };
 
@@ -200,8 +202,10 @@ struct arena_thread {
     uint32_t root;                       /* place of its first node */
     _Atomic uint32_t first_chunk;        /* of nodes, newest first */
     _Atomic uint32_t first_record_chunk; /* newest first */
-    uint32_t unused;
-    uint64_t slow[ARENA_SLOW]; /* calls that went the slow way, by enum slow_reason */
+    _Atomic uint32_t first_trace_chunk;  /* newest first */
+    uint64_t slow[ARENA_SLOW];           /* calls that went the slow way, by enum slow_reason */
+    uint64_t trace_lost;                 /* calls for which there was no room in a trace */
+    uint64_t bursts, calls_in_bursts, calls_between; /* of them: all calls, counted or not */
     _Atomic uint64_t samples;
     uint64_t ends[ARENA_ENDS]; /* samples by how the walk ended, enum walk_end */
     uint64_t fired, arrived;   /* how often the event fired, and how many signals came of it */
@@ -327,6 +331,15 @@ struct arena_record_chunk {
     uint32_t start; /* of the first record, from the start of the chunk, in bytes */
     uint32_t room;  /* bytes from there on */
     _Atomic uint32_t used;
+};
+
+/* With --trace: what counted each call of a thread, one after the other. */
+enum { ARENA_TRACE_CALLS = 16382 };
+
+struct arena_trace_chunk {
+    uint32_t next;
+    _Atomic uint32_t count;
+    uint32_t places[ARENA_TRACE_CALLS];
 };
 
 /* Nodes of one thread follow, each node_bytes long. `count` is raised after one is complete. */

@@ -38,7 +38,9 @@ enum channel_flags {
     CHANNEL_FOLD = 16,     /* engine exact: recursions share their records */
     CHANNEL_DETACHES = 32, /* engine exact: it ends before the program does */
     CHANNEL_HEIGHT = 64,   /* engine exact: do contexts have other stack heights at times? */
-    CHANNEL_SLABS = 128    /* engine exact: the last callers are kept, not all; see arena k */
+    CHANNEL_SLABS = 128,   /* engine exact: the last callers are kept, not all; see arena k */
+    CHANNEL_BURSTS = 256,  /* engine exact: calls are counted now and then, not always */
+    CHANNEL_TRACE = 512    /* engine exact: each call is written down, too */
 };
 
 struct channel_message {

@@ -60,7 +60,7 @@ static bool folds(void)
 /* Its stub has all of the code that counts, or all but a look into the table. */
 static bool is_fast(const struct plan_site *s)
 {
-    return s->slot_base != SLOT_UNKNOWN;
+    return !(guest->flags & CHANNEL_TRACE) && s->slot_base != SLOT_UNKNOWN;
 }
 
 /* --- the common code -------------------------------------------------------------------------- */
@@ -88,6 +88,15 @@ static void emit_height(struct emitter *e, bool in_edx)
     emit_u8(e, RECORD_FLAGS);
     emit_u8(e, RECORD_VARIES);
     land(e, same);
+}
+
+/* With --burst: a tag is of one burst alone. */
+static void emit_epoch(struct emitter *e)
+{
+    if (!(guest->flags & CHANNEL_BURSTS))
+        return;
+    EMIT(e, "\x64\x48\x03\x04\x25"); /* add rax, fs:[epoch] */
+    emit_fs(e, &exact_state.epoch);
 }
 
 /* rdx: from the low half of a slot's address to its entry of the mirror. */
@@ -146,8 +155,9 @@ static uint8_t *emit_common(struct emitter *e, bool tail, const uint8_t *slow_po
     uint8_t *wrong_function, *none, *not_there;
     EMIT(e, "\x89\xc2"); /* mov edx, eax */
     emit_entry_in_rdx(e);
-    EMIT(e, "\x48\x03\x00"                 /* add rax, [rax]: the return address there */
-            "\x48\x39\x02");               /* cmp [rdx], rax: is it for this frame? */
+    EMIT(e, "\x48\x03\x00"); /* add rax, [rax]: the return address there */
+    emit_epoch(e);
+    EMIT(e, "\x48\x39\x02");               /* cmp [rdx], rax: is it for this frame? */
     uint8_t *unknown = emit_near(e, 0x85); /* jne slow */
     EMIT(e, "\x48\x8b\x52\x08"             /* mov rdx, [rdx + 8]: record */
             "\x2b\x4a");                   /* sub ecx, [rdx + first_site] */
@@ -174,8 +184,9 @@ static uint8_t *emit_common(struct emitter *e, bool tail, const uint8_t *slow_po
     if (!tail) {                     /* a tail jump stays in its frame */
         EMIT(e, "\x48\x8d\x44\x24"); /* lea rax, [rsp + …] */
         emit_u8(e, new_slot_at);
-        EMIT(e, "\x48\x03\x00"   /* add rax, [rax] */
-                "\x48\x89\x02"); /* mov [rdx], rax */
+        EMIT(e, "\x48\x03\x00"); /* add rax, [rax] */
+        emit_epoch(e);
+        EMIT(e, "\x48\x89\x02"); /* mov [rdx], rax */
     }
     EMIT(e, "\xc3"); /* ret */
     land_near(e, wrong_function);
@@ -263,6 +274,7 @@ static void emit_enter(struct emitter *e, const struct plan_site *s)
     emit_u8(e, new_slot_at(s));
     EMIT(e, "\x48\x03\x44\x24"); /* add rax, [rsp + …]: the return address */
     emit_u8(e, new_slot_at(s));
+    emit_epoch(e);
     EMIT(e, "\x48\x89\x01"); /* mov [rcx], rax */
 }
 
@@ -300,8 +312,9 @@ static void emit_fast(struct emitter *e, const struct edited_module *m, const st
     emit_own_slot(e, s, pushed);
     EMIT(e, "\x89\xc1"); /* mov ecx, eax */
     emit_entry_in_rcx(e);
-    EMIT(e, "\x48\x03\x00"   /* add rax, [rax]: the return address there */
-            "\x48\x39\x01"); /* cmp [rcx], rax: is it for this frame? */
+    EMIT(e, "\x48\x03\x00"); /* add rax, [rax]: the return address there */
+    emit_epoch(e);
+    EMIT(e, "\x48\x39\x01"); /* cmp [rcx], rax: is it for this frame? */
     uint8_t *unknown = emit_short(e, 0x75);
     EMIT(e, "\x48\x8b\x49\x08" /* mov rcx, [rcx + 8]: record */
             "\x81\x79");       /* cmp dword [rcx + first_site], this function's */
@@ -347,6 +360,14 @@ static void emit_fast(struct emitter *e, const struct edited_module *m, const st
 void counting_write(struct emitter *e, const struct edited_module *m, const struct plan_site *s,
                     struct stub_layout *layout, const uint8_t *stub)
 {
+    if (guest->flags &
+        CHANNEL_BURSTS) { /* samples and --duration do not go with it: none is here */
+        EMIT(e, "\x64\x48\xff\x04\x25"); /* inc qword fs:[calls] */
+        emit_fs(e, &exact_state.calls);
+        uint8_t *in_burst = emit_short(e, 0x79); /* jns */
+        emit_leave(e, m, s);
+        land(e, in_burst);
+    }
     layout->saving = (uint16_t)(e->at - stub);
     layout->slow = 0;
     if (is_fast(s)) {

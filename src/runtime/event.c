@@ -149,7 +149,8 @@ static uint64_t random_part(const struct thread *t, uint64_t period_ns)
 
 bool event_start(struct thread *t)
 {
-    if (!(guest->arena->events.mask & EVENTS_BY_SAMPLES) && !(guest->flags & CHANNEL_DETACHES))
+    if (!(guest->arena->events.mask & EVENTS_BY_SAMPLES) &&
+        !(guest->flags & (CHANNEL_DETACHES | CHANNEL_BURSTS)))
         return true;
     uint64_t first_ns = random_part(t, guest->arena->period_ns);
     t->first_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -222,6 +223,21 @@ static uint64_t cpu_ns_at_tick(const struct thread *t)
         return clock_ns(CLOCK_THREAD_CPUTIME_ID) - t->first_cpu_ns;
     const char *records = (const char *)t->event_page + PAGE;
     return ((const struct record *)(records + (head - sizeof(struct record)) % PAGE))->cpu_ns;
+}
+
+void event_once_more(struct thread *t, uint64_t ns)
+{
+    if (t->timer >= 0) {
+        struct itimerspec once = {{0, 0}, {(long)(ns / 1000000000), (long)(ns % 1000000000)}};
+        raw_syscall4(SYS_timer_settime, t->timer, 0, (long)&once, 0);
+        return;
+    }
+    if (is_confined()) /* a new event is no longer allowed */
+        return;
+    event_stop(t);
+    t->first_period_ns = ns;
+    if (!start_perf(t, ns))
+        guest->arena->threads_not_sampled++;
 }
 
 /*

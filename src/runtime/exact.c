@@ -14,10 +14,10 @@ enum { MOST_FRAMES = 1 << 16, STACK_BYTES = 64 << 10, MOST_UNBOUND = 32, CALLEES
 /* Where every thread begins: nothing matches, so the first site of a thread takes the slow way. */
 static struct mirror_entry nothing[MIRROR_BYTES / sizeof(struct mirror_entry)];
 
-#define STATE_AT_FIRST ((struct exact_state){nothing, NULL, NULL, 0})
+#define STATE_AT_FIRST ((struct exact_state){.mirror = nothing, .calls = BURST_NONE})
 
 __thread struct exact_state exact_state
-    __attribute__((tls_model("initial-exec"))) = {nothing, NULL, NULL, 0};
+    __attribute__((tls_model("initial-exec"))) = {.mirror = nothing, .calls = BURST_NONE};
 
 /* A function that was called through the PLT before it was bound: what it is, is known later. */
 struct unbound {
@@ -35,7 +35,8 @@ struct exact_thread {
     struct walk_cache cache;
     struct unbound unbound[MOST_UNBOUND];
     uint32_t unbound_count;
-    struct callee callees[CALLEES]; /* by a hash of the target */
+    struct arena_trace_chunk *trace; /* NULL: none yet */
+    struct callee callees[CALLEES];  /* by a hash of the target */
     bool busy;
     uint8_t stack[STACK_BYTES] __attribute__((aligned(16))); /* the slow path's own */
 };
@@ -123,7 +124,8 @@ ALWAYS_INLINE struct mirror_entry *entry_of(uint64_t slot)
 ALWAYS_INLINE struct arena_record *find_in_mirror(uint64_t slot)
 {
     const struct mirror_entry *entry = entry_of(slot);
-    return slot && entry->tag == slot + *(const uint64_t *)slot ? entry->record : NULL;
+    return slot && entry->tag == slot + *(const uint64_t *)slot + exact_state.epoch ? entry->record
+                                                                                    : NULL;
 }
 
 struct arena_record *mirror_find(uint64_t slot)
@@ -136,7 +138,7 @@ struct arena_record *mirror_find(uint64_t slot)
 static void mirror_put(uint64_t slot, struct arena_record *record, uint64_t ret)
 {
     if (slot && ret)
-        *entry_of(slot) = (struct mirror_entry){slot + ret, record};
+        *entry_of(slot) = (struct mirror_entry){slot + ret + exact_state.epoch, record};
 }
 
 struct records *exact_records(void)
@@ -192,6 +194,8 @@ static void resolve_unbound(struct exact_thread *t)
 void exact_thread_ends(void)
 {
     struct exact_thread *t = mine;
+    if (thread_self() && thread_self()->of == guest && thread_self()->record)
+        burst_last(thread_self());
     mine = NULL;
     exact_state = STATE_AT_FIRST;
     if (!t || t->number != guest->number || is_confined())
@@ -208,6 +212,8 @@ void exact_resolve_unbound(void)
 
 void exact_process_ends(void)
 {
+    if (thread_self() && thread_self()->of == guest && thread_self()->record)
+        burst_last(thread_self());
     exact_resolve_unbound();
 }
 
@@ -476,6 +482,23 @@ static void note_unbound(struct exact_thread *t, struct arena_record *record, co
         t->unbound[t->unbound_count++] = (struct unbound){record, got};
 }
 
+static void trace_call(struct exact_thread *t, const struct arena_record *counter)
+{
+    struct arena_trace_chunk *chunk = t->trace;
+    if (!chunk || chunk->count == ARENA_TRACE_CALLS) {
+        struct arena_trace_chunk *next = records_memory(sizeof *next);
+        if (!next) {
+            t->records.thread->trace_lost++;
+            return;
+        }
+        next->next = t->records.thread->first_trace_chunk;
+        t->records.thread->first_trace_chunk = arena_place(next);
+        t->trace = chunk = next;
+    }
+    chunk->places[chunk->count] = arena_place(counter);
+    chunk->count++;
+}
+
 static enum slow_reason count_call(struct exact_thread *t, const struct slow_frame *f)
 {
     enum slow_reason why = SLOW_OTHER;
@@ -495,6 +518,8 @@ static enum slow_reason count_call(struct exact_thread *t, const struct slow_fra
         }
     }
     counter->count++;
+    if (guest->flags & CHANNEL_TRACE)
+        trace_call(t, counter);
     note_height(counter, c.how.slot);
     if (!c.is_tail)
         mirror_put(c.new_slot, entered_record(counter),
@@ -535,7 +560,8 @@ SLOW_TEXT static bool count_quickly(struct exact_thread *t, const struct slow_fr
     struct call c;
     call_at(f, &c);
     struct arena_record *own = c.slot ? find_in_mirror(c.slot) : NULL;
-    if (!own || c.how.site - own->first_site >= own->site_count || c.is_tail || folds())
+    if (!own || c.how.site - own->first_site >= own->site_count || c.is_tail || folds() ||
+        (guest->flags & CHANNEL_TRACE))
         return false;
     const struct callee *callee = callee_place(t, c.how.target);
     c.how.callee = *callee;
@@ -548,7 +574,8 @@ SLOW_TEXT static bool count_quickly(struct exact_thread *t, const struct slow_fr
         return false;
     new->count++;
     if (!(c.site->flags & SITE_TO_LEAF))
-        *entry_of(c.new_slot) = (struct mirror_entry){c.new_slot + c.how.ret, new};
+        *entry_of(c.new_slot) =
+            (struct mirror_entry){c.new_slot + c.how.ret + exact_state.epoch, new};
     t->records.thread->slow[SLOW_NEW]++;
     return true;
 }

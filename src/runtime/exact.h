@@ -19,6 +19,7 @@
  *   pun.c       sites that are too short for a jump: where one leads all the same
  *   exact.c     the slow path: contexts that are new, stacks that must be walked
  *   records.c   a thread's records, and how they are found
+ *   burst.c     counting for a short time now and then
  *   agrees.c    samples: out of the stubs, and --verify
  */
 #ifndef RUNTIME_EXACT_H
@@ -49,12 +50,16 @@ enum { MIRROR_BYTES = 8 << 20, MIRROR_MASK = MIRROR_BYTES - 16 };
 
 static_assert(sizeof(struct mirror_entry) == 16, "a slot's address is its entry's, but for a mask");
 
+#define BURST_NONE INT64_MIN
+
 /* What stubs reach through %fs. */
 struct exact_state {
     struct mirror_entry *mirror;
     struct arena_header *arena; /* NULL: this thread does not count */
     struct other_entry *others;
     uint64_t others_mask; /* (entries - 1) * sizeof(struct other_entry) */
+    int64_t calls;  /* with --burst: those since it began, or, between bursts, BURST_NONE more */
+    uint64_t epoch; /* with --burst: another number for each; part of the tags */
 };
 
 extern __thread struct exact_state exact_state __attribute__((tls_model("initial-exec")));
@@ -127,6 +132,9 @@ struct records {
  */
 struct arena_record *records_quick_child(struct records *r, struct arena_record *parent,
                                          const struct entered *how);
+
+/* Memory of the arena, or NULL; waits for the supervisor to make it larger. */
+void *records_memory(size_t bytes);
 
 bool records_begin(struct records *r, struct arena_thread *thread);
 void records_end(struct records *r);

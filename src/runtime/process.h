@@ -184,6 +184,13 @@ void event_stop(struct thread *thread);
 /* The first tick has come, after a random part of a period: does it count? */
 bool event_first_tick(struct thread *thread);
 
+/* One more tick, after so long. */
+void event_once_more(struct thread *thread, uint64_t ns);
+
+/* With --burst: at each tick a burst begins or ends; and the last one does. */
+void burst_tick(struct thread *thread);
+void burst_last(struct thread *thread);
+
 /* Now and then changes the event's period, so that the rate is that of samples per user time. */
 void event_keep_rate(struct thread *thread);
 

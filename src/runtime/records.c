@@ -30,7 +30,7 @@ static void free_table(struct other_entry *table, uint32_t room)
  * The supervisor makes the arena larger when it looks, every few milliseconds. No call may go
  * uncounted for that, so this waits; but only once for a supervisor that does not come.
  */
-static void *take_patiently(size_t bytes)
+void *records_memory(size_t bytes)
 {
     enum { PATIENCE = 400, STEP_NS = 1000000 };
     static bool nobody_comes;
@@ -51,7 +51,7 @@ static bool new_chunk(struct records *r, uint64_t least)
     room = room > LARGEST_CHUNK ? LARGEST_CHUNK : room;
     room = room < least ? least : room;
     const uint64_t align = ARENA_RECORD_ALIGN;
-    struct arena_record_chunk *chunk = take_patiently(sizeof *chunk + align + room);
+    struct arena_record_chunk *chunk = records_memory(sizeof *chunk + align + room);
     if (!chunk)
         return false;
     uint64_t address = (uint64_t)(uintptr_t)(chunk + 1);
@@ -103,9 +103,10 @@ ALWAYS_INLINE bool is_at_limit(void)
 }
 
 /*
- * With --k: the tree of a thread is a k-slab forest. A call is counted where its caller was entered,
- * but from depth 2k on what is entered is the chain of the last k functions alone, below a gap: so
- * every call is counted below at least k callers, or below all. (cct/forest.h is the same offline.)
+ * With --k: the tree of a thread is a k-slab forest. A call is counted where its caller was
+ * entered, but from depth 2k on what is entered is the chain of the last k functions alone, below a
+ * gap: so every call is counted below at least k callers, or below all. (cct/forest.h is the same
+ * offline.)
  *
  * Tail jumps are not cut: they may go back to a record of the same frame, whose callers would be
  * too few then. Nor is what calls nothing: nobody enters it.
@@ -150,7 +151,7 @@ static struct arena_record *new_record(struct records *r, const struct arena_rec
     if (is_at_limit())
         return NULL;
     struct arena_record *new = take(r, bytes);
-    if (!new && new_chunk(r, bytes))
+    if (!new &&new_chunk(r, bytes))
         new = take(r, bytes);
     if (new)
         fill(r, new, parent, how);
@@ -178,8 +179,7 @@ bool records_begin(struct records *r, struct arena_thread *thread)
     const struct entered thread_start = {0};
     const struct entered no_room = {.callee.key = KEY_MAKE(0, KEY_GAP, WALK_LIMIT),
                                     .flags = RECORD_OVERFLOW};
-    *r = (struct records){
-        .thread = thread, .room = FIRST_ENTRIES, .k = exact_state.arena->k};
+    *r = (struct records){.thread = thread, .room = FIRST_ENTRIES, .k = exact_state.arena->k};
     r->root = new_record(r, NULL, &thread_start);
     if (r->root) /* made while there is room: it is needed when there is none */
         r->overflow = new_record(r, r->root, &no_room);

@@ -232,6 +232,10 @@ static void on_signal(int number, siginfo_t *info, void *context)
     }
     event_count_fired(t);
     t->record->arrived++;
+    if (guest->flags & CHANNEL_BURSTS) {
+        burst_tick(t);
+        return;
+    }
     if (t->first_period_ns) {
         if (!event_first_tick(t))
             return;

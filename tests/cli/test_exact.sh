@@ -2,7 +2,7 @@
 # Engine exact: its options, its metrics, and that without it nothing changes.
 set -uo pipefail
 calltrail=${CALLTRAIL:-$PWD/build/calltrail}
-: "${SLAB_COMPARE:=$PWD/build/tests/slab_compare}"
+: "${SLAB_COMPARE:=$PWD/build/tests/slab_compare}" "${CCT_DUMP:=$PWD/build/tests/cct_dump}"
 here=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -117,6 +117,63 @@ done
 said=$("$calltrail" kctx --metric calls --k 6 slabs.ctp 2>&1 >printed)
 check "kctx of more" 1 "$(grep -c 'was recorded with --k 5: chains have at most so many callers, not 6' <<<"$said")"
 check "report says it" 1 "$("$calltrail" report --metric calls slabs.ctp | grep -c 'the last 5 callers of each call, not all')"
+
+# --burst: all calls are known, those in bursts stand for the rest.
+usage "burst of words" "is not ON/PERIOD in ms" --engine exact --burst=often
+usage "burst longer than its period" "is not ON/PERIOD in ms" --engine exact --burst=2/1
+usage "burst of another engine" "go with --engine exact" --burst
+usage "burst with samples" "does not go with --event" --engine exact --burst -e cpu
+cat >count.pl <<'E'
+my $n = 0;
+for my $i (1 .. 60000) { my $s = "a$i"; $s =~ s/\d/x/g; $n += length $s; }
+print "$n\n";
+E
+"$calltrail" record --no-lines --engine exact -o whole.ctp perl count.pl >expected 2>/dev/null
+"$calltrail" record --no-lines --engine exact --burst=0.2/1 -o part.ctp perl count.pl >printed 2>/dev/null
+check "burst output" "$(cat expected)" "$(cat printed)"
+check "burst file" "" "$("$calltrail" info --check part.ctp 2>&1 >/dev/null)"
+# Calls before and after a thread's counting are few; shares are held to what is said of their error.
+"$calltrail" info --json part.ctp | python3 -c "
+import json, math, subprocess, sys
+metric = json.load(sys.stdin)['metrics'][0]
+whole = json.loads(subprocess.run(['$calltrail', 'info', '--json', 'whole.ctp'], capture_output=True).stdout)
+made, bursts = metric['calls_made'], metric['bursts']
+print('kind', metric['kind'], 'sampled')
+print('all', abs(made - whole['calls']) < 0.001 * made, True)
+print('sum', abs(metric['total'] - made) < 0.01 * made, True)
+print('bursts', bursts > 20, True)
+def shares(path):
+    rows = json.loads(subprocess.run(['$calltrail', 'report', '--json', '--view', 'flat', '--limit', '0', path],
+                                     capture_output=True).stdout)['rows']
+    total = sum(r['self'] for r in rows)
+    return {(r['function'], r['module']): r['self'] / total for r in rows}
+exact, part = shares('whole.ctp'), shares('part.ctp')
+far = [f for f, s in exact.items() if abs(part.get(f, 0) - s) > 4 * math.sqrt(s * (1 - s) / bursts) + 0.01]
+print('shares', far, [])
+" >facts
+for word in kind all sum bursts shares; do
+    read -r _ got wanted < <(grep "^$word " facts)
+    check "burst $word" "$wanted" "$got"
+done
+check "report gives the error" 1 "$("$calltrail" report part.ctp | grep -c 'an estimate from .* bursts .* is known to')"
+
+# --trace: each context of the profile has as many calls in the trace of the same run, and what kctx makes
+# of it is what the definition says.
+usage "trace of another engine" "go with --engine exact" --trace x.trace
+usage "trace of slabs" "goes with whole contexts" --engine exact --trace x.trace --k 2
+usage "trace of bursts" "goes with whole contexts" --engine exact --trace x.trace --burst
+"$calltrail" record --engine exact --trace no/such/folder ./calls >printed 2>said
+check "trace that cannot be written" "1 0 1" "$? $(wc -c <printed) $(grep -c 'no/such/folder' said)"
+for program in calls short; do
+    "$calltrail" record --no-lines --engine exact --trace $program.trace -o traced.ctp ./$program >printed 2>said
+    check "trace output, $program" "$(./$program | cksum)" "$(cksum <printed)"
+    check "trace, $program" 0 \
+        "$("$here/oracle/trace_oracle.py" $program.trace traced.ctp | sed -n 's/^compared .* differ //p')"
+done
+check "chains of a trace" "0 different" \
+    "$(python3 "$here/oracle/kctx_oracle.py" "$CCT_DUMP" calls.trace | sed -n 's/.*chains, //p')"
+"$calltrail" kctx --replay calls.trace --fn leaf >printed
+check "replayed" 1 "$(grep -c 'msort_with_tmp.*compare' printed)"
 
 # --delay and --duration: calls of that time alone, and then the program's own code again.
 gcc -O2 -pthread -o detach "$here/exact/detach.c" || exit 1

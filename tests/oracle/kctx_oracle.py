@@ -30,13 +30,16 @@ class Bits:
         return bytes(self.take(8) for _ in range(self.number())).decode("latin-1")
 
 
-def read_trace(path):
-    """The stack after every call, as a tuple of (label, function), outermost first."""
+def read_trace(path, functions=None, labels=None):
+    """The stack after every call, as a tuple of (label, function), outermost first. The lists are filled with
+    names and modules, and with functions and sites."""
     data = open(path, "rb").read()
     magic, version, header, events, size, _ = struct.unpack("<8sIIQQQ", data[:40])
     assert (magic, version, header, size) == (b"calltrc\n", 1, 40, len(data) - 40)
     bits = Bits(data[40:])
-    functions, labels, stacks, thread = [], [], [[]], 0
+    functions = [] if functions is None else functions
+    labels = [] if labels is None else labels
+    stacks, thread = [[]], 0
     recent = collections.defaultdict(list)
     seen = 0
     while True:
