@@ -28,7 +28,13 @@ struct mark {
     uint32_t process;
     uint32_t stamp; /* another one for each use */
     uint32_t died;  /* by the table's clock */
-    uint64_t unused[2];
+    /*
+     * It was on a stack that went on without returning to it. The program may have copied that stack
+     * away (greenlets), perhaps several with the same mark, and may bring them back at any time: the
+     * entry is for this slot and this address forever.
+     */
+    bool was_left;
+    uint8_t unused[15];
 };
 
 static_assert(sizeof(struct mark) == MARK_BYTES, "the assembly counts in it");
@@ -107,7 +113,7 @@ static bool is_still_there(const struct mark *m, uint64_t slot)
     uint32_t low_half = (uint32_t)word_of((uint32_t)(m - trampoline_marks));
     long answer = raw_syscall6(SYS_futex, (long)slot, FUTEX_WAIT_PRIVATE, (long)low_half,
                                (long)&no_time, 0, 0);
-    return answer != -EAGAIN && answer != -EFAULT;
+    return answer != -EFAULT && (answer != -EAGAIN || stacks_come_back);
 }
 
 /*
@@ -137,7 +143,7 @@ static bool look_for_entry(struct search *s, uint32_t first, uint32_t place, uin
             s->free_one = m; /* an older entry for the same would have been found on the way */
             return true;
         }
-        if ((state & MARK_DEAD) && table_clock - m->died > LONG_DEAD &&
+        if ((state & MARK_DEAD) && !m->was_left && table_clock - m->died > LONG_DEAD &&
             (!s->oldest || m->died - s->oldest->died > UINT32_MAX / 2))
             s->oldest = m;
     }
@@ -178,10 +184,15 @@ static struct mark *take_entry(const struct thread *t, uint64_t slot, uint64_t r
  * The mark is off the stack, or nobody will return to it. An unwinder that has seen it may still
  * ask for the address, and a stack that the program has put aside may come back with it.
  */
-static void declare_dead(struct mark *m, uint64_t slot)
+static void declare_dead_from(struct mark *m, uint64_t state, uint64_t slot)
 {
     m->died = table_clock;
-    change_state(m, slot, slot | MARK_DEAD);
+    change_state(m, state, slot | MARK_DEAD);
+}
+
+static void declare_dead(struct mark *m, uint64_t slot)
+{
+    declare_dead_from(m, slot, slot);
 }
 
 /* --- what walks see ------------------------------------------------------------------------- */
@@ -417,6 +428,7 @@ static void take_off(struct thread *t, const struct marks_met *met)
             continue;
         if (state & MARK_DEAD)
             stacks_come_back = true;
+        m->was_left = true;
         restore(m, slot);
         declare_dead(m, slot);
         t->record->stale_marks++;
@@ -434,6 +446,7 @@ static void give_up(struct thread *t, uint64_t base_slot)
     if (!m)
         return;
     t->record->stale_marks++;
+    m->was_left = true;
     if (t->mark.base_slot == base_slot)
         declare_dead(m, t->mark.slot);
 }
@@ -522,7 +535,10 @@ void *trampoline_bounce(uint32_t number, uint64_t sp)
         goes_up = goes_up && t->stack.serial == serial && t->mark.set;
         t->mark.set = false;
     }
-    change_state(m, state, MARK_FREE);
+    if (m->was_left)
+        declare_dead_from(m, state, slot);
+    else
+        change_state(m, state, MARK_FREE);
     if (goes_up)
         set_new_mark(t, &place);
     return exception;

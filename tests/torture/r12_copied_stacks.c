@@ -32,7 +32,7 @@ struct coroutine {
     struct truth_node *here;
     char *low;    /* its frames: from here to the base */
     size_t bytes; /* 0: not begun */
-    char kept[ROOM];
+    long kept[ROOM / sizeof(long)];
 };
 
 static struct coroutine coroutines[COROUTINES];
@@ -59,8 +59,8 @@ NOINLINE static void rest(void)
         c->bytes = (size_t)(base - c->low);
         if (c->bytes > ROOM)
             abort();
-        for (size_t i = 0; i < c->bytes; i++)
-            c->kept[i] = ((volatile char *)c->low)[i];
+        for (size_t i = 0; i < c->bytes / sizeof(long); i++) /* whole words, as memcpy does it */
+            c->kept[i] = ((volatile long *)c->low)[i];
         c->here = truth_here;
         truth_here = main_here;
         come_back(&main_at);
@@ -105,8 +105,8 @@ static void (*volatile bodies[])(void) = {red, green, blue};
 
 NOINLINE static void put_back(struct coroutine *c)
 {
-    for (size_t i = 0; i < c->bytes; i++)
-        ((volatile char *)c->low)[i] = c->kept[i];
+    for (size_t i = 0; i < c->bytes / sizeof(long); i++)
+        ((volatile long *)c->low)[i] = c->kept[i];
     come_back(&c->at);
 }
 
