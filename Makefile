@@ -7,6 +7,7 @@
 #   make check-torture   what breaks profilers, one small program each, under record
 #   make check-trampoline marked frames: unwinders, registers, jumps, single steps
 #   make check-exact     every call counted: against callgrind, and the torture programs
+#   make check-events    events against what programs know of themselves; the torture programs under them
 #   make check-exact-steps engine exact at every call of 5 million single steps of real programs
 #   make check-loss      ends at random moments, full disks, signals: no sample is lost
 #   make check-stops     random stops of real programs against eu-stack and gdb
@@ -27,7 +28,7 @@ comma := ,
 BUILD := build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 MESON_FLAGS := --prefix=$(PREFIX) $(if $(SANITIZE),-Db_sanitize=$(SANITIZE) -Db_lundef=false)
 
-.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-exact check-exact-steps check-loss check-stops check-full fuzz bench install clean check-exports check-diff check-real check-agreement
+.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-exact check-exact-steps check-events check-loss check-stops check-full fuzz bench install clean check-exports check-diff check-real check-agreement
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) calltrail libcalltrail-rt.so libcalltrail-events.so libcalltrail-events-new.so
@@ -77,6 +78,12 @@ check-exact: setup-tests
 check-exact-steps: setup-tests
 	@$(MAKE) --no-print-directory tests
 	@CALLTRAIL=$(BUILD)/calltrail EXACT_STEP=$(BUILD)/tests/exact_step scripts/check-exact-steps --full
+
+check-events: setup-tests
+	@$(MAKE) --no-print-directory tests
+	@bash tests/cli/test_events.sh --long
+	@scripts/check-torture --full --event wall,malloc/1,heap/1,io,lock
+	@scripts/check-torture --event perf:context-switches/1,perf:page-faults
 
 check-loss: setup-tests
 	@$(MAKE) --no-print-directory tests

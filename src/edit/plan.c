@@ -141,6 +141,23 @@ int plan_for_file(struct map_cache *cache, const char *elf_path, struct plan *ou
     return status;
 }
 
+bool plan_is_cached(struct map_cache *cache, const char *elf_path)
+{
+    struct map map;
+    struct plan_header h = {0};
+    if (!map_is_cached(cache, elf_path) || map_for_file(cache, elf_path, &map, NULL, NULL) != CT_OK)
+        return false;
+    char *entry = entry_of(&map);
+    FILE *file = entry ? fopen(entry, "rbe") : NULL;
+    bool is_there = file && fread(&h, sizeof h, 1, file) == 1 && h.magic == PLAN_MAGIC &&
+                    h.version == PLAN_VERSION;
+    if (file)
+        fclose(file);
+    free(entry);
+    map_close(&map);
+    return is_there;
+}
+
 void plan_close(struct plan *p)
 {
     if (p->owned)

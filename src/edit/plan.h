@@ -17,6 +17,9 @@ int plan_for_file(struct map_cache *cache, const char *elf_path, struct plan *ou
                   struct ct_error *err);
 void plan_close(struct plan *plan);
 
+/* Would plan_for_file find it in the cache? */
+bool plan_is_cached(struct map_cache *cache, const char *elf_path);
+
 /* What can be changed, by kind and tier, and why not better: for people. */
 void plan_print(const struct plan *plan, const char *name, FILE *out);
 

@@ -9,6 +9,7 @@
 #include "record/prepare.h"
 
 #include "base/vec.h"
+#include "edit/plan.h"
 #include "elf/elf_file.h"
 #include "map/cache.h"
 #include "record/target.h"
@@ -36,6 +37,7 @@ struct preparation {
     struct map_cache cache;
     struct program_memory memory; /* or this is what is to be found out */
     bool memory_only;
+    bool with_plans; /* edit plans, too */
     VEC(struct module) missing; /* modules without a map, largest first */
 };
 
@@ -118,7 +120,8 @@ static void add_if_missing(struct preparation *p, const char *path)
     for (size_t i = 0; i < p->missing.count; i++)
         if (strcmp(p->missing.items[i].path, path) == 0)
             return;
-    if (stat(path, &status) == 0 && !map_is_cached(&p->cache, path))
+    bool is_there = p->with_plans ? plan_is_cached(&p->cache, path) : map_is_cached(&p->cache, path);
+    if (stat(path, &status) == 0 && !is_there)
         vec_push(&p->missing, (struct module){must_strdup(path), status.st_size});
 }
 
@@ -164,8 +167,12 @@ static void make_maps(struct preparation *p, _Atomic size_t *next, int report)
 {
     for (size_t i; (i = (*next)++) < p->missing.count;) {
         struct map map;
+        struct plan plan;
         if (map_for_file(&p->cache, p->missing.items[i].path, &map, NULL, NULL) == CT_OK)
             map_close(&map);
+        if (p->with_plans &&
+            plan_for_file(&p->cache, p->missing.items[i].path, &plan, NULL) == CT_OK)
+            plan_close(&plan);
         if (write(report, "", 1) != 1)
             break; /* nobody is waiting any more */
     }
@@ -246,9 +253,9 @@ struct program_memory prepare_memory(const char *path)
     return p.memory;
 }
 
-void prepare_maps(const char *path)
+void prepare_maps(const char *path, bool with_plans)
 {
-    struct preparation p = {0};
+    struct preparation p = {.with_plans = with_plans};
     map_cache_open(&p.cache);
     if (p.cache.folder) {
         char *program = target_elf(path), *linker = find_linker(program);

@@ -12,11 +12,11 @@ struct program_memory {
 };
 
 /*
- * Makes the maps that are not in the cache yet, of the program at `path` and of the libraries that
+ * Makes the maps, and with engine exact the edit plans, that are not in the cache yet, of the program at `path` and of the libraries that
  * it is linked with, on all processors. What cannot be made now is no error: the server tries again
  * when the program asks for it.
  */
-void prepare_maps(const char *path);
+void prepare_maps(const char *path, bool with_plans);
 
 /* Asks the program and the libraries that it is linked with. */
 struct program_memory prepare_memory(const char *path);

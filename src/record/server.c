@@ -493,9 +493,12 @@ static bool is_wanted(const struct server *s, const char *link)
 static int find_plan(struct server *s, int file)
 {
     char path[64];
-    struct plan plan;
+    static const struct plan_header nothing = {
+        .magic = PLAN_MAGIC, .version = PLAN_VERSION, .file_bytes = sizeof nothing};
+    struct plan plan = {.header = &nothing};
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    if (!is_wanted(s, path) || plan_for_file(&s->maps.cache, path, &plan, NULL) != CT_OK)
+    bool wanted = is_wanted(s, path);
+    if (wanted && plan_for_file(&s->maps.cache, path, &plan, NULL) != CT_OK)
         return -1;
     int fd = memfd_create("plan", MFD_CLOEXEC);
     if (fd >= 0 &&
@@ -503,7 +506,8 @@ static int find_plan(struct server *s, int file)
         close(fd);
         fd = -1;
     }
-    plan_close(&plan);
+    if (wanted)
+        plan_close(&plan);
     return fd;
 }
 

@@ -195,6 +195,11 @@ static void say_what_is_missing(const struct server *server, const char *path)
                 (unsigned long long)lost, server->folder.path);
     for (size_t i = 0; i < server->arenas.count; i++) {
         const struct arena_header *h = server->arenas.items[i].header;
+        if (h->modules_not_edited)
+            fprintf(stderr,
+                    "calltrail: pid %u: calls from %u modules were not counted: their edit plans "
+                    "came too late, or no memory near them was free\n",
+                    (unsigned)server->arenas.items[i].pid, h->modules_not_edited);
         if (h->is_too_high)
             fprintf(
                 stderr,
@@ -369,7 +374,7 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
     if (status == CT_OK)
         status = choose_runtime(options, path, &runtime, err);
     if (status == CT_OK)
-        prepare_maps(path);
+        prepare_maps(path, options->exact);
     if (status == CT_OK && (status = server_open(&server, period_ns, flags, err)) == CT_OK) {
         if (server.maps.cache.warning.text[0])
             fprintf(stderr, "calltrail: warning: %s\n", server.maps.cache.warning.text);

@@ -109,6 +109,8 @@ struct arena_header {
     _Atomic uint64_t records;    /* of engine exact: contexts so far, */
     uint64_t most_records;       /* and how many there may be; 0: as many as fit */
     _Atomic uint64_t sites, sites_not_edited; /* of the modules that were edited */
+    _Atomic uint32_t modules_not_edited;      /* of those that were to be */
+    uint32_t unused_either;
     _Atomic uint32_t detach;                  /* the supervisor's word: put the code back */
     uint32_t is_detached;                     /* and it is */
     uint32_t is_too_high;                     /* there was no room for it where its addresses are

@@ -268,12 +268,23 @@ static void write_stubs(const struct edit_request *r, struct edited_module *m)
     guest->arena->sites_not_edited += not_edited;
 }
 
+static bool is_plan(const struct edit_request *r)
+{
+    const struct plan_header *h = r->plan;
+    return h && r->plan_bytes >= sizeof *h && h->magic == PLAN_MAGIC &&
+           h->version == PLAN_VERSION && h->file_bytes == r->plan_bytes &&
+           r->plan_bytes >= sizeof *h + (uint64_t)h->site_count * PLAN_SITE_BYTES;
+}
+
+bool edit_plan_is_empty(const struct edit_request *r)
+{
+    return is_plan(r) && ((const struct plan_header *)r->plan)->site_count == 0;
+}
+
 bool edit_module(const struct edit_request *r)
 {
     const struct plan_header *h = r->plan;
-    if (r->plan_bytes < sizeof *h || h->magic != PLAN_MAGIC || h->version != PLAN_VERSION ||
-        h->file_bytes != r->plan_bytes || !h->site_count ||
-        r->plan_bytes < sizeof *h + (uint64_t)h->site_count * PLAN_SITE_BYTES)
+    if (!is_plan(r) || !h->site_count)
         return false;
     if (edited_count == MOST_MODULES)
         return false;

@@ -224,6 +224,17 @@ static void *count_slowly(void *memory, uint64_t bytes, const void *function)
     return memory;
 }
 
+/* Most memory has no point, which is known before it is there: then the call goes straight on. */
+static inline bool has_no_point(uint64_t bytes)
+{
+    struct thread *t = thread_self();
+    if (!t || bytes >= t->memory_left) /* always where the period is 1, or nothing is measured */
+        return false;
+    t->memory_calls++;
+    t->memory_left -= bytes;
+    return true;
+}
+
 static inline void *count(void *memory, uint64_t bytes, const void *function)
 {
     struct thread *t = thread_self();
@@ -255,11 +266,16 @@ static void give_back_slowly(void *memory, struct heap_block *was)
     heap_unlock(mask);
 }
 
+static inline bool may_be_known(const void *memory)
+{
+    return memory && state()->filter && *filter_of((uint64_t)memory);
+}
+
 /* What was known of it, if anything, so that it can be had back. */
 static inline struct heap_block give_back(void *memory)
 {
     struct heap_block was = {0};
-    if (memory && guest->arena && state()->filter && *filter_of((uint64_t)memory) && !is_confined())
+    if (may_be_known(memory) && guest->arena && !is_confined())
         give_back_slowly(memory, &was);
     return was;
 }
@@ -286,20 +302,40 @@ bool heap_is_allocator(const void *address)
     return module != UINT32_MAX && modules_find(modules, (uint64_t)address) == module;
 }
 
-EXPORTED void *malloc(size_t bytes)
+/* The usual way is a jump to the real function, without a frame; the other ways are functions. */
+static __attribute__((noinline)) void *malloc_slowly(size_t bytes)
 {
     return count(REAL(malloc)(bytes), bytes, (const void *)real_malloc);
 }
 
-EXPORTED void *calloc(size_t number, size_t each)
+EXPORTED void *malloc(size_t bytes)
+{
+    return real_malloc && has_no_point(bytes) ? real_malloc(bytes) : malloc_slowly(bytes);
+}
+
+static __attribute__((noinline)) void *calloc_slowly(size_t number, size_t each)
 {
     return count(REAL(calloc)(number, each), number * each, (const void *)real_calloc);
 }
 
-EXPORTED void free(void *memory)
+EXPORTED void *calloc(size_t number, size_t each)
+{
+    return real_calloc && has_no_point(number * each) ? real_calloc(number, each)
+                                                      : calloc_slowly(number, each);
+}
+
+static __attribute__((noinline)) void free_slowly(void *memory)
 {
     give_back(memory);
     REAL(free)(memory);
+}
+
+EXPORTED void free(void *memory)
+{
+    if (!real_free || may_be_known(memory))
+        free_slowly(memory);
+    else
+        real_free(memory);
 }
 
 /* Once it has been given back, another thread may get that address: it is forgotten before. */

@@ -198,7 +198,10 @@ static void edit(const struct known_module *m, const char *path, const struct lo
         return;
     request.file = file;
     request.plan = channel_ask_plan(file, path, &request.plan_bytes);
-    if (request.plan && !edit_module(&request))
+    bool is_edited = request.plan && edit_module(&request);
+    if (!is_edited && !edit_plan_is_empty(&request)) /* it is, where nobody asked for the module */
+        guest->arena->modules_not_edited++;
+    if (request.plan && !is_edited)
         raw_syscall3(SYS_munmap, (long)request.plan, (long)request.plan_bytes, 0);
     raw_syscall3(SYS_close, file, 0, 0);
 }

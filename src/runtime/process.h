@@ -129,6 +129,7 @@ struct edit_request {
     int file;      /* where it is from, open */
 };
 bool edit_module(const struct edit_request *request);
+bool edit_plan_is_empty(const struct edit_request *request);
 void edit_forget_module(uint64_t base);                  /* it has been unloaded */
 void edited_renumber(uint64_t base, uint32_t module_id); /* in a child's arena it has another */
 

@@ -17,16 +17,12 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-static __thread struct thread *self __attribute__((tls_model("initial-exec")));
+__thread struct thread *thread_current
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 static struct thread *unused; /* under the lock of the list */
 static pthread_key_t end_key;
 static int (*real_pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-
-struct thread *thread_self(void)
-{
-    return self;
-}
 
 static void give_way(void)
 {
@@ -153,14 +149,14 @@ static bool adopt(struct thread *t)
     guest->arena->first_thread = arena_place(t->record);
     unlock_list();
     charge_thread_begins(t);
-    self = t;
+    thread_current = t;
     return event_start(t);
 }
 
 struct thread *thread_begin(void)
 {
-    if (self && self->of == guest && self->record)
-        return self;
+    if (thread_current && thread_current->of == guest && thread_current->record)
+        return thread_current;
     struct thread *t = guest->arena && !is_confined() ? thread_take() : NULL;
     if (!t || !adopt(t))
         return NULL;
@@ -170,7 +166,7 @@ struct thread *thread_begin(void)
 
 void thread_end(void)
 {
-    struct thread *t = self;
+    struct thread *t = thread_current;
     if (!t || t->of != guest || !guest->arena)
         return;
     masks_thread_ends();
@@ -183,7 +179,7 @@ void thread_end(void)
     }
     trampoline_unmark(t, (uint64_t)__builtin_frame_address(0));
     exact_thread_ends();
-    self = NULL;
+    thread_current = NULL;
     lock_list();
     for (struct thread **at = &guest->threads; *at; at = &(*at)->next) {
         if (*at == t) {
@@ -204,9 +200,9 @@ void threads_wait_for_handlers(void)
     enum { LONGEST_NS = 2000000000 };
     lock_list();
     for (struct thread *t = guest->threads; t; t = t->next) {
-        while (t != self && t->busy)
+        while (t != thread_current && t->busy)
             give_way();
-        if (t == self || !charge_is_at_work(t))
+        if (t == thread_current || !charge_is_at_work(t))
             continue;
         uint64_t start_ns = clock_ns(CLOCK_MONOTONIC);
         while (charge_is_at_work(t) && clock_ns(CLOCK_MONOTONIC) - start_ns < LONGEST_NS)
@@ -261,15 +257,15 @@ __attribute__((visibility("default"))) int pthread_setname_np(pthread_t thread, 
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "pthread_setname_np");
     int status = real(thread, name);
-    if (!status && guest->arena && !is_confined() && self && self->record &&
+    if (!status && guest->arena && !is_confined() && thread_current && thread_current->record &&
         thread == pthread_self())
-        thread_read_name(self);
+        thread_read_name(thread_current);
     return status;
 }
 
 void threads_forget(void)
 {
-    self = NULL; /* what they point to is the parent's */
+    thread_current = NULL; /* what they point to is the parent's */
     unused = NULL;
 }
 

@@ -23,4 +23,4 @@ gcc -O0 -fno-builtin -o "$work/own_malloc" "$work/own_malloc.c"
 for language in c cpp; do
     "$([ $language = c ] && echo gcc || echo g++)" -O2 -g -Iinclude -o "$work/example_$language" "examples/phases.$language"
 done
-python3 tests/events/events.py "$work"
+python3 tests/events/events.py "$work" "$@"

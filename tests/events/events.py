@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What `record -e` measures, against what the programs in this folder know of themselves.
 
-    events.py FOLDER     the folder has the programs, built
+    events.py FOLDER [--long]     the folder has the programs, built; --long: 50 runs where 12 do otherwise
 
 Prints `ok events: NAME` or `FAIL events: NAME: why`. The profile is read by the independent reader.
 """
@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True
 import ctp_reader  # noqa: E402
 
 folder = sys.argv[1]
+RUNS = 50 if "--long" in sys.argv else 12
 calltrail = os.environ["CALLTRAIL"]
 failed = False
 
@@ -312,9 +313,9 @@ def own_malloc():
                         "linked as a shared library it can\n", done.stderr), done.stderr
 
 
-@test("memory with the usual period: unbiased over 50 rounds and 12 runs")
+@test("memory with the usual period: unbiased over 50 rounds and %d runs" % RUNS)
 def memory_sampled():
-    runs = [Run(["malloc", "heap/512K"], "memory", "50") for _ in range(12)]
+    runs = [Run(["malloc", "heap/512K"], "memory", "50") for _ in range(RUNS)]
     for function in ("large", "grower", "main"):
         truth = 50 * (sum(m[0] for m in MEMORY.values()) if function == "main" else MEMORY[function][0])
         got = [run.total("malloc", function) for run in runs]

@@ -185,6 +185,11 @@ static void enter(struct exact_truth *t, const struct arrival *a, uint64_t pc)
     bool is_ours = callee.kind == CODE_OURS;
     enum caller_kind kind = caller_of(t, a);
     (a->is_tail ? t->tail_jumps : t->calls)[kind]++;
+    if (kind == FROM_LEFT_SITE && t->shown_left++ < t->most_shown) {
+        printf("%s from a site that was left alone: ", a->is_tail ? "tail jump" : "call");
+        print_place(t, a->site, false);
+        printf("\n");
+    }
     if (a->is_edited)
         judge_caller(t, a);
     if (a->is_tail)

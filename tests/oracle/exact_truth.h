@@ -89,7 +89,7 @@ struct exact_truth {
     uint64_t at_site[VERDICTS];    /* of the caller's frame, just before the stub */
     uint64_t at_arrival[VERDICTS]; /* of the callee's, at its first instruction */
     uint64_t trouble;              /* what cannot be: the driver has lost the truth */
-    unsigned shown, most_shown;
+    unsigned shown, shown_left, most_shown;
 };
 
 /* A window begins in a stopped thread, outside of stubs, with the stack that libdwfl finds. */

@@ -55,6 +55,8 @@ class Reference:
 
     def chain(self, frame):
         offset, module, function, first, count, _, gap = frame
+        if gap == ctp.GAP_CUT:
+            return [("(earlier callers, not kept)", "", "")]
         if gap:
             cut = 10  # what record --k leaves out
             return [("(earlier callers, not kept)" if gap == cut else "(walk ended: %s)" % ctp.GAPS[gap], "", "")]
