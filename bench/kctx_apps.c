@@ -17,7 +17,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { INVERSE_NODES_MAX = 40000000 };
+enum { INVERSE_NODES_MAX = 5000000 };
 
 /* What the paper has: its tables 1 and 2. Times are in seconds there. */
 struct published {

@@ -111,10 +111,10 @@ struct arena_header {
     _Atomic uint64_t sites, sites_not_edited; /* of the modules that were edited */
     _Atomic uint32_t modules_not_edited;      /* of those that were to be */
     uint32_t unused_either;
-    _Atomic uint32_t detach;                  /* the supervisor's word: put the code back */
-    uint32_t is_detached;                     /* and it is */
-    uint32_t is_too_high;                     /* there was no room for it where its addresses are
-                                                 short: nothing is edited */
+    _Atomic uint32_t detach; /* the supervisor's word: put the code back */
+    uint32_t is_detached;    /* and it is */
+    uint32_t is_too_high;    /* there was no room for it where its addresses are
+                                short: nothing is edited */
     uint32_t k; /* of engine exact: callers that are kept of each call, at least; 0: all */
     char program[ARENA_PROGRAM_BYTES]; /* what it runs, by the supervisor */
 

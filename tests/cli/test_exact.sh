@@ -89,10 +89,11 @@ for my $i (1 .. 2000) { my $k = "k" . ($i * 7919 % 501); $h{$k} .= $i; $h{$k} =~
 print join(",", map { "$_=" . length $h{$_} } sort { length $h{$a} <=> length $h{$b} or $a cmp $b } keys %h);
 E
 export PERL_HASH_SEED=0
-chains() { # profile, k: what kctx says of each function; of chains of the same value it may take any
+chains() { # profile, k: what kctx says of each function; of several callers of the same value it may take any
     "$calltrail" kctx --json --metric calls --keep-recursion --k "$2" "$1" | python3 -c "
 import json, sys
-for row in sorted((r['function'], r['module'], r['self'], r['verdict'], r['callers'], r['chain_value'])
+for row in sorted((r['function'], r['module'], r['self'], r['verdict'], r['callers'],
+                   r['chain_value'] if r['verdict'] == 'one chain' else 0)
                   for r in json.load(sys.stdin)['rows']): print(row)"
 }
 for program in ./calls ./short ./threads "perl hash.pl"; do
