@@ -58,8 +58,7 @@ class Reference:
         if gap == ctp.GAP_CUT:
             return [("(earlier callers, not kept)", "", "")]
         if gap:
-            cut = 10  # what record --k leaves out
-            return [("(earlier callers, not kept)" if gap == cut else "(walk ended: %s)" % ctp.GAPS[gap], "", "")]
+            return [("(walk ended: %s)" % ctp.GAPS[gap], "", "")]
         own = self.function(function, module)
         if not own:
             path = "" if module == ctp.NONE else self.p.string(self.p.table(ctp.MODULES)[module][0])
