@@ -37,7 +37,7 @@ struct preparation {
     struct map_cache cache;
     struct program_memory memory; /* or this is what is to be found out */
     bool memory_only;
-    bool with_plans; /* edit plans, too */
+    bool with_plans;            /* edit plans, too */
     VEC(struct module) missing; /* modules without a map, largest first */
 };
 
@@ -120,7 +120,8 @@ static void add_if_missing(struct preparation *p, const char *path)
     for (size_t i = 0; i < p->missing.count; i++)
         if (strcmp(p->missing.items[i].path, path) == 0)
             return;
-    bool is_there = p->with_plans ? plan_is_cached(&p->cache, path) : map_is_cached(&p->cache, path);
+    bool is_there =
+        p->with_plans ? plan_is_cached(&p->cache, path) : map_is_cached(&p->cache, path);
     if (stat(path, &status) == 0 && !is_there)
         vec_push(&p->missing, (struct module){must_strdup(path), status.st_size});
 }

@@ -12,9 +12,9 @@ struct program_memory {
 };
 
 /*
- * Makes the maps, and with engine exact the edit plans, that are not in the cache yet, of the program at `path` and of the libraries that
- * it is linked with, on all processors. What cannot be made now is no error: the server tries again
- * when the program asks for it.
+ * Makes the maps, and with engine exact the edit plans, that are not in the cache yet, of the
+ * program at `path` and of the libraries that it is linked with, on all processors. What cannot be
+ * made now is no error: the server tries again when the program asks for it.
  */
 void prepare_maps(const char *path, bool with_plans);
 

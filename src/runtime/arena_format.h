@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define ARENA_MAGIC   UINT64_C(0x0a616e6572616c6c) /* "llarena\n" */
-#define ARENA_VERSION 5
+#define ARENA_VERSION 6
 
 enum {
     ARENA_NAME_BYTES = 16,

@@ -29,9 +29,9 @@ struct mark {
     uint32_t stamp; /* another one for each use */
     uint32_t died;  /* by the table's clock */
     /*
-     * It was on a stack that went on without returning to it. The program may have copied that stack
-     * away (greenlets), perhaps several with the same mark, and may bring them back at any time: the
-     * entry is for this slot and this address forever.
+     * It was on a stack that went on without returning to it. The program may have copied that
+     * stack away (greenlets), perhaps several with the same mark, and may bring them back at any
+     * time: the entry is for this slot and this address forever.
      */
     bool was_left;
     uint8_t unused[15];
