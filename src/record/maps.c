@@ -36,6 +36,17 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
            a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
+bool open_maps_has(const struct open_maps *maps, const char *elf_path)
+{
+    struct stat file;
+    if (stat(elf_path, &file) != 0)
+        return true; /* or there is nothing to make it of */
+    for (size_t i = 0; i < maps->items.count; i++)
+        if (is_same_file(&maps->items.items[i]->file, &file))
+            return true;
+    return false;
+}
+
 struct open_map *open_maps_find(struct open_maps *maps, const char *elf_path)
 {
     struct open_map found = {.fd = -1};

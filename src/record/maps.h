@@ -27,6 +27,9 @@ struct open_maps {
 void open_maps_begin(struct open_maps *maps);
 void open_maps_end(struct open_maps *maps);
 
+/* Is it known whether there is a map of the file? */
+bool open_maps_has(const struct open_maps *maps, const char *elf_path);
+
 /* The map of an ELF file, or NULL. It stays open until the end. */
 struct open_map *open_maps_find(struct open_maps *maps, const char *elf_path);
 

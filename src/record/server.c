@@ -1,12 +1,9 @@
 #include "record/server.h"
 
-#include "edit/plan.h"
 #include "runtime/channel_format.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +18,7 @@
  * Address space that the program may have a limit on: a quarter of a gigabyte is ten million nodes.
  * Engine exact has a tenth as many contexts in it, and wants more of them.
  */
-static uint64_t arena_most(const struct server *s)
+uint64_t server_arena_most(const struct server *s)
 {
     return s->flags & CHANNEL_EXACT ? UINT64_C(1536) << 20 : UINT64_C(256) << 20;
 }
@@ -193,6 +190,7 @@ void server_close(struct server *s, bool keep_arenas)
     else
         folder_remove(&s->folder);
     free(s->address);
+    server_stop_making(s);
     open_maps_end(&s->maps);
 }
 
@@ -417,8 +415,7 @@ void server_grow_arenas(struct server *s)
     }
 }
 
-/* A descriptor of the new arena, to be closed; -1: there is none, and errno says why. */
-static int make_arena(struct server *s, const struct channel_message *m, uint64_t pid)
+int server_make_arena(struct server *s, const struct channel_message *m, uint64_t pid)
 {
     /* In a namespace of its own the process does not know the numbers by which it is known here. */
     struct server_arena a = {.pid = pid, .parent_pid = m->parent_pid, .allocated = first_bytes(s)};
@@ -432,7 +429,7 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
         a.allocated = ARENA_FIRST;
         why = posix_fallocate(fd, 0, (off_t)a.allocated);
     }
-    if (why == 0 && !map_arena(&a, fd, arena_most(s)))
+    if (why == 0 && !map_arena(&a, fd, server_arena_most(s)))
         why = errno;
     if (why) {
         if (fd >= 0) {
@@ -467,141 +464,4 @@ static int make_arena(struct server *s, const struct channel_message *m, uint64_
     __atomic_store_n(&a.header->magic, ARENA_MAGIC, __ATOMIC_RELEASE); /* complete from here on */
     vec_push(&s->arenas, a);
     return fd;
-}
-
-/* A descriptor of the map of the file that came along; -1 when there is none. */
-static int find_map(struct server *s, int file)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    struct open_map *map = open_maps_find(&s->maps, path);
-    return map ? open_map_fd(map) : -1;
-}
-
-/* Are the calls of this module to be counted? */
-static bool is_wanted(const struct server *s, const char *link)
-{
-    char path[4096];
-    ssize_t length = readlink(link, path, sizeof path - 1);
-    if (!s->modules || length <= 0)
-        return true;
-    path[length] = '\0';
-    const char *name = strrchr(path, '/');
-    return fnmatch(s->modules, path, 0) == 0 || (name && fnmatch(s->modules, name + 1, 0) == 0);
-}
-
-static int find_plan(struct server *s, int file)
-{
-    char path[64];
-    static const struct plan_header nothing = {
-        .magic = PLAN_MAGIC, .version = PLAN_VERSION, .file_bytes = sizeof nothing};
-    struct plan plan = {.header = &nothing};
-    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    bool wanted = is_wanted(s, path);
-    if (wanted && plan_for_file(&s->maps.cache, path, &plan, NULL) != CT_OK)
-        return -1;
-    int fd = memfd_create("plan", MFD_CLOEXEC);
-    if (fd >= 0 &&
-        write(fd, plan.header, plan.header->file_bytes) != (ssize_t)plan.header->file_bytes) {
-        close(fd);
-        fd = -1;
-    }
-    if (wanted)
-        plan_close(&plan);
-    return fd;
-}
-
-union descriptor_room {
-    struct cmsghdr header;
-    char bytes[CMSG_SPACE(sizeof(int))];
-};
-
-static bool receive(int fd, struct channel_message *m, int *descriptor)
-{
-    union descriptor_room room;
-    struct iovec part = {m, sizeof *m};
-    struct msghdr h = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-    *descriptor = -1;
-    if (poll(&wait, 1, 1000) <= 0)
-        return false;
-    ssize_t size = recvmsg(fd, &h, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    if (size > 0 && h.msg_controllen >= CMSG_LEN(sizeof(int)) &&
-        room.header.cmsg_type == SCM_RIGHTS)
-        memcpy(descriptor, CMSG_DATA(&room.header), sizeof *descriptor);
-    return size == sizeof *m;
-}
-
-static void reply(int fd, struct channel_message *m, int descriptor)
-{
-    union descriptor_room room = {0};
-    struct iovec part = {m, sizeof *m};
-    struct msghdr h = {.msg_iov = &part, .msg_iovlen = 1};
-    if (descriptor >= 0) {
-        h.msg_control = &room;
-        h.msg_controllen = sizeof room;
-        room.header.cmsg_level = SOL_SOCKET;
-        room.header.cmsg_type = SCM_RIGHTS;
-        room.header.cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(&room.header), &descriptor, sizeof descriptor);
-    }
-    sendmsg(fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-/* The kernel's word for who is asking: the pid in this process's own namespace. */
-static uint64_t peer_pid(int fd)
-{
-    struct ucred who = {0};
-    socklen_t size = sizeof who;
-    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size);
-    return (uint64_t)who.pid;
-}
-
-static void answer_one(struct server *s, int fd)
-{
-    static struct channel_message m;
-    int came, sent = -1;
-    if (!receive(fd, &m, &came) ||
-        memcmp(m.secret, s->address + CHANNEL_NAME_BYTES + 1, sizeof m.secret) != 0) {
-        if (came >= 0)
-            close(came);
-        return;
-    }
-    uint32_t kind = CHANNEL_REFUSED;
-    if (m.kind == CHANNEL_HELLO && ((s->flags & CHANNEL_FOLLOW) || !s->arenas.count)) {
-        sent = make_arena(s, &m, peer_pid(fd));
-        if (sent < 0) {
-            s->without_arena++;
-            s->why_without = errno;
-        }
-        kind = CHANNEL_WELCOME;
-    } else if (m.kind == CHANNEL_MAP && came >= 0) {
-        sent = find_map(s, came);
-        kind = CHANNEL_MAP_IS;
-    } else if (m.kind == CHANNEL_PLAN && came >= 0) {
-        sent = find_plan(s, came);
-        kind = CHANNEL_PLAN_IS;
-    }
-    m.kind = sent >= 0 ? kind : CHANNEL_REFUSED;
-    m.arena_bytes = arena_most(s);
-    m.period_ns = s->period_ns;
-    m.flags = s->flags;
-    reply(fd, &m, sent);
-    if (sent >= 0 && kind != CHANNEL_MAP_IS) /* the maps keep theirs */
-        close(sent);
-    if (came >= 0)
-        close(came);
-}
-
-void server_answer(struct server *s)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        int fd;
-        // cppcheck-suppress nullPointer
-        while ((fd = accept4(s->listeners[i], NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-            answer_one(s, fd);
-            close(fd);
-        }
-    }
 }

@@ -39,6 +39,20 @@ struct server_stranger {
     char program[ARENA_PROGRAM_BYTES];
 };
 
+/* Somebody who has asked for a map or a plan that is being made. */
+struct server_waiting {
+    uint32_t kind; /* CHANNEL_MAP or CHANNEL_PLAN */
+    int fd;        /* where the answer goes */
+    int file;      /* what it is about, */
+    dev_t device;  /* which others may have asked for, too */
+    ino_t inode;
+    pid_t maker;
+    double since_s;
+    bool is_said;
+};
+
+struct channel_message;
+
 struct server {
     struct folder folder; /* holds the arenas */
     int listeners[2];     /* an abstract socket, and one in the folder */
@@ -58,6 +72,7 @@ struct server {
     struct open_maps maps;
     VEC(struct server_arena) arenas; /* in the order in which processes came */
     VEC(struct server_stranger) strangers;
+    VEC(struct server_waiting) waiting;
 };
 
 int server_open(struct server *server, uint64_t period_ns, uint64_t flags, struct ct_error *err);
@@ -68,8 +83,16 @@ void server_close(struct server *server, bool keep_arenas);
 /* Takes up the arenas that a killed supervisor has left; nobody is served. */
 int server_reopen(struct server *server, const char *folder, struct ct_error *err);
 
-/* Answers whoever is waiting, and goes on. To be called when a listener is readable. */
+/* Answers whoever is waiting, and goes on. To be called when a listener is readable, and every few
+ * milliseconds. */
 void server_answer(struct server *server);
+
+/* Whoever still waits gets no answer. */
+void server_stop_making(struct server *server);
+
+/* A descriptor of a new arena, to be closed; -1: there is none, and errno says why. */
+int server_make_arena(struct server *server, const struct channel_message *hello, uint64_t pid);
+uint64_t server_arena_most(const struct server *server);
 
 /* Allocates more of each arena that needs it. To be called every few milliseconds. */
 void server_grow_arenas(struct server *server);

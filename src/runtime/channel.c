@@ -3,6 +3,7 @@
 
 #include "runtime/arch/x86_64/syscall.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -79,8 +80,12 @@ static int receive_message(int fd)
     struct msghdr h = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
     struct pollfd wait = {.fd = fd, .events = POLLIN};
+    int patience = message.kind == CHANNEL_HELLO ? CHANNEL_TIMEOUT_MS : CHANNEL_MAKING_TIMEOUT_MS;
     message.kind = 0;
-    if (raw_syscall3(SYS_poll, (long)&wait, 1, CHANNEL_TIMEOUT_MS) <= 0 ||
+    long came;
+    while ((came = raw_syscall3(SYS_poll, (long)&wait, 1, patience)) == -EINTR)
+        ; /* a signal of the program's own */
+    if (came <= 0 ||
         raw_syscall3(SYS_recvmsg, fd, (long)&h, MSG_CMSG_CLOEXEC) != sizeof message ||
         h.msg_controllen < CMSG_LEN(sizeof(int)) || room.header.cmsg_type != SCM_RIGHTS)
         return -1;

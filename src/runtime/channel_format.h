@@ -18,7 +18,11 @@
 
 #define CHANNEL_SOCKET   "socket" /* its name in the folder */
 
-enum { CHANNEL_NAME_BYTES = 32, CHANNEL_TEXT_BYTES = 4096, CHANNEL_TIMEOUT_MS = 20000 };
+enum { CHANNEL_NAME_BYTES = 32, CHANNEL_TEXT_BYTES = 4096 };
+
+/* How long an answer may take: what has to be made of a large module takes long. When the
+ * supervisor has ended, its end is seen at once. */
+enum { CHANNEL_TIMEOUT_MS = 20000, CHANNEL_MAKING_TIMEOUT_MS = 600000 };
 
 enum channel_kind {
     CHANNEL_HELLO = 1, /* a process asks for its arena */

@@ -118,6 +118,8 @@ static_assert(sizeof(struct other_entry) == 32, "the stubs shift by 5");
 struct records {
     struct other_entry *others;
     uint32_t room, count;
+    char *spare; /* address space for its larger tables, or NULL */
+    uint64_t spare_used;
     struct arena_record_chunk *chunk;
     struct arena_record *root;
     struct arena_record *overflow; /* counts what there is no room for */

@@ -8,22 +8,63 @@
 
 enum { PAGE = 4096, FIRST_ENTRIES = 64, FIRST_CHUNK = 4 << 10, LARGEST_CHUNK = 256 << 10 };
 
+static const uint64_t SPARE_BYTES = UINT64_C(64) << 20; /* tables of a million entries */
+
+/* --- memory ------------------------------------------------------------------------------------
+ */
+
 static uint64_t table_bytes(uint32_t room)
 {
     return (uint64_t)(room + OTHERS_BEYOND) * sizeof(struct other_entry);
 }
 
-static struct other_entry *new_table(uint32_t room)
+static void *map_private(uint64_t bytes)
 {
     return is_confined() ? NULL
-                         : raw_mmap(table_bytes(room), PROT_READ | PROT_WRITE,
+                         : raw_mmap(bytes, PROT_READ | PROT_WRITE,
                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 }
 
-static void free_table(struct other_entry *table, uint32_t room)
+/*
+ * From the address space that was set aside, as long as it lasts: a program with a system call
+ * filter of its own may not ask for more later. Each piece is used once, and so it is empty.
+ */
+static struct other_entry *new_table(struct records *r, uint32_t room)
 {
-    if (table && !is_confined())
-        raw_syscall3(SYS_munmap, (long)table, (long)table_bytes(room), 0);
+    uint64_t bytes = table_bytes(room);
+    if (!r->spare || r->spare_used + bytes > SPARE_BYTES)
+        return map_private(bytes);
+    r->spare_used += bytes;
+    return (void *)(r->spare + r->spare_used - bytes);
+}
+
+static void free_table(const struct records *r, struct other_entry *table, uint32_t room)
+{
+    const char *start = (const char *)table;
+    const uint64_t page = PAGE, bytes = table_bytes(room);
+    if (!table || is_confined())
+        return;
+    if (start < r->spare || start >= r->spare + SPARE_BYTES) {
+        raw_syscall3(SYS_munmap, (long)table, (long)bytes, 0);
+        return;
+    }
+    uint64_t first = ((uint64_t)(uintptr_t)start + page - 1) & ~(page - 1);
+    uint64_t end = ((uint64_t)(uintptr_t)start + bytes) & ~(page - 1);
+    if (end > first)
+        raw_syscall3(SYS_madvise, (long)first, (long)(end - first), MADV_DONTNEED);
+}
+
+/* About a millisecond; without a system call where none may be made. */
+static void wait_a_little(void)
+{
+    enum { STEP_NS = 1000000, STEP_TICKS = 3000000 };
+    if (!is_confined()) {
+        struct timespec step = {0, STEP_NS};
+        raw_syscall3(SYS_nanosleep, (long)&step, 0, 0);
+        return;
+    }
+    for (uint64_t start = __builtin_ia32_rdtsc(); __builtin_ia32_rdtsc() - start < STEP_TICKS;)
+        __builtin_ia32_pause();
 }
 
 /*
@@ -32,12 +73,11 @@ static void free_table(struct other_entry *table, uint32_t room)
  */
 void *records_memory(size_t bytes)
 {
-    enum { PATIENCE = 400, STEP_NS = 1000000 };
+    enum { PATIENCE = 400 };
     static bool nobody_comes;
     void *memory = arena_take(bytes);
-    for (unsigned i = 0; !memory && i < PATIENCE && !nobody_comes && !is_confined(); i++) {
-        struct timespec step = {0, STEP_NS};
-        raw_syscall3(SYS_nanosleep, (long)&step, 0, 0);
+    for (unsigned i = 0; !memory && i < PATIENCE && !nobody_comes; i++) {
+        wait_a_little();
         memory = arena_take(bytes);
     }
     nobody_comes |= !memory;
@@ -183,14 +223,18 @@ bool records_begin(struct records *r, struct arena_thread *thread)
     r->root = new_record(r, NULL, &thread_start);
     if (r->root) /* made while there is room: it is needed when there is none */
         r->overflow = new_record(r, r->root, &no_room);
-    r->others = r->overflow ? new_table(r->room) : NULL;
+    r->spare = map_private(SPARE_BYTES); /* or each table is mapped when it is needed */
+    r->others = r->overflow ? new_table(r, r->room) : NULL;
     return r->others != NULL;
 }
 
 void records_end(struct records *r)
 {
-    free_table(r->others, r->room);
+    free_table(r, r->others, r->room);
     r->others = NULL;
+    if (r->spare && !is_confined())
+        raw_syscall3(SYS_munmap, (long)r->spare, (long)SPARE_BYTES, 0);
+    r->spare = NULL;
 }
 
 /* The context to which a call goes back, or NULL. */
@@ -288,14 +332,14 @@ static bool copy_others(struct other_entry *table, uint32_t room, const struct r
 static bool grow(struct records *r)
 {
     for (uint32_t room = r->room * 2; room > r->room; room *= 2) {
-        struct other_entry *table = new_table(room);
+        struct other_entry *table = new_table(r, room);
         if (!table)
             return false;
         if (!copy_others(table, room, r)) {
-            free_table(table, room);
+            free_table(r, table, room);
             continue;
         }
-        free_table(r->others, r->room);
+        free_table(r, r->others, r->room);
         r->others = table;
         r->room = room;
         return true;

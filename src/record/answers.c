@@ -1,0 +1,289 @@
+/*
+ * What processes ask for: an arena, the map of a module, its edit plan.
+ *
+ * A map or a plan that is not in the cache takes long to make: 20 seconds for the largest modules.
+ * A child process makes it, and whoever asked is answered from the cache when that has ended; the
+ * others get their answers, and their arenas grow, meanwhile.
+ */
+#include "record/server.h"
+
+#include "edit/plan.h"
+#include "runtime/channel_format.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 64 };
+
+static const char *path_of(int file, char path[PATH_BYTES])
+{
+    snprintf(path, PATH_BYTES, "/proc/self/fd/%d", file);
+    return path;
+}
+
+/* A descriptor of the map of the file that came along; -1 when there is none. */
+static int find_map(struct server *s, int file)
+{
+    char path[PATH_BYTES];
+    struct open_map *map = open_maps_find(&s->maps, path_of(file, path));
+    return map ? open_map_fd(map) : -1;
+}
+
+/* Are the calls of this module to be counted? */
+static bool is_wanted(const struct server *s, const char *link)
+{
+    char path[4096];
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (!s->modules || length <= 0)
+        return true;
+    path[length] = '\0';
+    const char *name = strrchr(path, '/');
+    return fnmatch(s->modules, path, 0) == 0 || (name && fnmatch(s->modules, name + 1, 0) == 0);
+}
+
+static int find_plan(struct server *s, int file)
+{
+    char path[PATH_BYTES];
+    static const struct plan_header nothing = {
+        .magic = PLAN_MAGIC, .version = PLAN_VERSION, .file_bytes = sizeof nothing};
+    struct plan plan = {.header = &nothing};
+    bool wanted = is_wanted(s, path_of(file, path));
+    if (wanted && plan_for_file(&s->maps.cache, path, &plan, NULL) != CT_OK)
+        return -1;
+    int fd = memfd_create("plan", MFD_CLOEXEC);
+    if (fd >= 0 &&
+        write(fd, plan.header, plan.header->file_bytes) != (ssize_t)plan.header->file_bytes) {
+        close(fd);
+        fd = -1;
+    }
+    if (wanted)
+        plan_close(&plan);
+    return fd;
+}
+
+union descriptor_room {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+static bool receive(int fd, struct channel_message *m, int *descriptor)
+{
+    union descriptor_room room;
+    struct iovec part = {m, sizeof *m};
+    struct msghdr h = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    *descriptor = -1;
+    if (poll(&wait, 1, 1000) <= 0)
+        return false;
+    ssize_t size = recvmsg(fd, &h, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (size > 0 && h.msg_controllen >= CMSG_LEN(sizeof(int)) &&
+        room.header.cmsg_type == SCM_RIGHTS)
+        memcpy(descriptor, CMSG_DATA(&room.header), sizeof *descriptor);
+    return size == sizeof *m;
+}
+
+static void reply(int fd, struct channel_message *m, int descriptor)
+{
+    union descriptor_room room = {0};
+    struct iovec part = {m, sizeof *m};
+    struct msghdr h = {.msg_iov = &part, .msg_iovlen = 1};
+    if (descriptor >= 0) {
+        h.msg_control = &room;
+        h.msg_controllen = sizeof room;
+        room.header.cmsg_level = SOL_SOCKET;
+        room.header.cmsg_type = SCM_RIGHTS;
+        room.header.cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(&room.header), &descriptor, sizeof descriptor);
+    }
+    sendmsg(fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* The kernel's word for who is asking: the pid in this process's own namespace. */
+static uint64_t peer_pid(int fd)
+{
+    struct ucred who = {0};
+    socklen_t size = sizeof who;
+    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size);
+    return (uint64_t)who.pid;
+}
+
+/* --- what is made first ------------------------------------------------------------------------
+ */
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static bool is_in_cache(struct server *s, uint32_t kind, const char *path)
+{
+    if (kind == CHANNEL_MAP)
+        return open_maps_has(&s->maps, path) || map_is_cached(&s->maps.cache, path);
+    return !is_wanted(s, path) || plan_is_cached(&s->maps.cache, path);
+}
+
+/* In a child process. */
+static void make_in_cache(struct server *s, uint32_t kind, const char *path)
+{
+    struct map map;
+    struct plan plan;
+    if (kind == CHANNEL_MAP && map_for_file(&s->maps.cache, path, &map, NULL, NULL) == CT_OK)
+        map_close(&map);
+    else if (kind == CHANNEL_PLAN && plan_for_file(&s->maps.cache, path, &plan, NULL) == CT_OK)
+        plan_close(&plan);
+    _exit(0);
+}
+
+/* The process that makes the same already, or a new one; -1: there is none. */
+static pid_t find_maker(struct server *s, uint32_t kind, const struct stat *file, const char *path)
+{
+    for (size_t i = 0; i < s->waiting.count; i++) {
+        const struct server_waiting *w = &s->waiting.items[i];
+        if (w->kind == kind && w->device == file->st_dev && w->inode == file->st_ino)
+            return w->maker;
+    }
+    fflush(NULL);
+    pid_t maker = fork();
+    if (maker == 0)
+        make_in_cache(s, kind, path);
+    return maker;
+}
+
+/* Does whoever asked for this have to wait? Then both descriptors are kept until the answer. */
+static bool waits(struct server *s, uint32_t kind, int file, int fd)
+{
+    char path[PATH_BYTES];
+    struct stat status;
+    if (!s->maps.cache.folder || fstat(file, &status) != 0 ||
+        is_in_cache(s, kind, path_of(file, path)))
+        return false;
+    struct server_waiting w = {.kind = kind,
+                               .fd = fd,
+                               .file = file,
+                               .device = status.st_dev,
+                               .inode = status.st_ino,
+                               .since_s = now_s(),
+                               .maker = find_maker(s, kind, &status, path)};
+    if (w.maker < 0)
+        return false;
+    vec_push(&s->waiting, w);
+    return true;
+}
+
+/* Somebody at a terminal is told what takes so long. */
+static void say_what_takes_long(struct server_waiting *w)
+{
+    enum { PATIENCE_S = 2 };
+    char path[PATH_BYTES], name[4096];
+    if (w->is_said || now_s() - w->since_s < PATIENCE_S || !isatty(2))
+        return;
+    w->is_said = true;
+    ssize_t length = readlink(path_of(w->file, path), name, sizeof name - 1);
+    if (length > 0)
+        fprintf(stderr, "calltrail: the program waits: %.*s is read for the first time\n",
+                (int)length, name);
+}
+
+/* --- answers ------------------------------------------------------------------------------------
+ */
+
+static void answer(struct server *s, struct channel_message *m, int fd, int came)
+{
+    int sent = -1;
+    uint32_t kind = CHANNEL_REFUSED;
+    if (m->kind == CHANNEL_HELLO && ((s->flags & CHANNEL_FOLLOW) || !s->arenas.count)) {
+        sent = server_make_arena(s, m, peer_pid(fd));
+        if (sent < 0) {
+            s->without_arena++;
+            s->why_without = errno;
+        }
+        kind = CHANNEL_WELCOME;
+    } else if (m->kind == CHANNEL_MAP && came >= 0) {
+        sent = find_map(s, came);
+        kind = CHANNEL_MAP_IS;
+    } else if (m->kind == CHANNEL_PLAN && came >= 0) {
+        sent = find_plan(s, came);
+        kind = CHANNEL_PLAN_IS;
+    }
+    m->kind = sent >= 0 ? kind : CHANNEL_REFUSED;
+    m->arena_bytes = server_arena_most(s);
+    m->period_ns = s->period_ns;
+    m->flags = s->flags;
+    reply(fd, m, sent);
+    if (sent >= 0 && kind != CHANNEL_MAP_IS) /* the maps keep theirs */
+        close(sent);
+}
+
+static void take_question(struct server *s, int fd)
+{
+    static struct channel_message m;
+    int came;
+    bool is_ours = receive(fd, &m, &came) &&
+                   memcmp(m.secret, s->address + CHANNEL_NAME_BYTES + 1, sizeof m.secret) == 0;
+    if (is_ours && came >= 0 && (m.kind == CHANNEL_MAP || m.kind == CHANNEL_PLAN) &&
+        waits(s, m.kind, came, fd))
+        return;
+    if (is_ours)
+        answer(s, &m, fd, came);
+    if (came >= 0)
+        close(came);
+    close(fd);
+}
+
+static void answer_waiting(struct server *s)
+{
+    static struct channel_message m;
+    size_t left = 0;
+    for (size_t i = 0; i < s->waiting.count; i++) {
+        struct server_waiting w = s->waiting.items[i];
+        int status = waitpid(w.maker, NULL, WNOHANG);
+        if (status == 0) {
+            say_what_takes_long(&w);
+            s->waiting.items[left++] = w;
+            continue;
+        }
+        /* It has ended; for the second one that waits for it, it is not there any more. */
+        m = (struct channel_message){.kind = w.kind};
+        answer(s, &m, w.fd, w.file);
+        close(w.file);
+        close(w.fd);
+    }
+    s->waiting.count = left;
+}
+
+void server_answer(struct server *s)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        int fd;
+        // cppcheck-suppress nullPointer
+        while ((fd = accept4(s->listeners[i], NULL, NULL, SOCK_CLOEXEC)) >= 0)
+            take_question(s, fd);
+    }
+    answer_waiting(s);
+}
+
+void server_stop_making(struct server *s)
+{
+    for (size_t i = 0; i < s->waiting.count; i++) {
+        struct server_waiting w = s->waiting.items[i];
+        if (waitpid(w.maker, NULL, WNOHANG) == 0) { /* the first one that waits for it sees to it */
+            kill(w.maker, SIGKILL);
+            waitpid(w.maker, NULL, 0);
+        }
+        close(w.file);
+        close(w.fd);
+    }
+    vec_free(&s->waiting);
+}
