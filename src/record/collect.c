@@ -462,7 +462,7 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     for (size_t i = 0; i < s->arenas.count; i++) {
         struct arena_view v = arena_view_at_end(&s->arenas.items[i]);
         if (c.has_calls)
-            record_tables_begin(&c.records, &v, true);
+            record_tables_begin(&c.records, &v, s->flags & CHANNEL_HEIGHT);
         each_thread(&c, &v, 0, &nodes, count_thread);
         record_tables_end(&c.records);
         vec_push(&last_counts, c.trees.count);
