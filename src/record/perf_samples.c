@@ -2,6 +2,7 @@
 
 #include "base/strings.h"
 #include "profile/profile.h"
+#include "record/arena_view.h"
 #include "runtime/walk.h"
 
 #include <asm/perf_regs.h>
@@ -28,27 +29,6 @@ struct perf_process {
 /* --- what a process has loaded -----------------------------------------------------------------
  */
 
-/* An arena is untrusted: nothing outside of what is allocated is looked at. */
-static const void *at(const struct server_arena *a, uint32_t place, uint64_t bytes)
-{
-    uint64_t offset = (uint64_t)place * 8;
-    return place && offset <= a->allocated && bytes <= a->allocated - offset
-               ? (const char *)a->header + offset
-               : NULL;
-}
-
-static const struct map_tables *tables_of(struct server *s, const struct server_arena *a,
-                                          const struct arena_module *m, const char *path)
-{
-    if (m->kind == MODULE_VDSO) {
-        const struct map *map = open_maps_vdso(&s->maps, m->end - m->start);
-        return map ? &map->tables : NULL;
-    }
-    const char *file = strcmp(path, "/proc/self/exe") == 0 ? a->header->program : path;
-    struct open_map *opened = open_maps_find(&s->maps, file);
-    return opened ? &opened->map.tables : NULL;
-}
-
 /* Newest first: what lies where a newer one is, has been unloaded. */
 static bool is_covered(const struct perf_process *p, const struct arena_module *m)
 {
@@ -70,22 +50,19 @@ static void insert_module(struct perf_process *p, const struct walk_module *m, u
     }
 }
 
-static void list_modules(struct server *s, const struct server_arena *a, struct perf_process *p)
+static void list_modules(struct server *s, const struct arena_view *a, struct perf_process *p)
 {
-    uint64_t most = a->allocated / sizeof(struct arena_module);
-    const struct arena_module *m;
+    struct module_walk walk = module_walk_begin(a);
     p->items.count = p->ids.count = 0;
-    p->newest = a->header->first_module;
-    for (uint32_t place = p->newest; most-- && (m = at(a, place, sizeof *m)); place = m->next) {
-        char path[4097] = "";
-        if (m->path_bytes >= sizeof path || !at(a, place, sizeof *m + m->path_bytes))
-            break;
-        memcpy(path, m + 1, m->path_bytes);
+    p->newest = walk.next;
+    while (module_walk_next(&walk)) {
+        const struct arena_module *m = walk.module;
         if (m->start >= m->end || is_covered(p, m))
             continue;
+        const struct map *map = module_walk_map(&walk, &s->maps);
         struct walk_module module = {
-            .start = m->start, .end = m->end, .base = m->base, .tables = tables_of(s, a, m, path)};
-        const char *name = strrchr(path, '/');
+            .start = m->start, .end = m->end, .base = m->base, .tables = map ? &map->tables : NULL};
+        const char *name = strrchr(walk.path, '/');
         bool is_ours = name && strncmp(name, "/libcalltrail-", 14) == 0;
         insert_module(p, &module, is_ours ? 0 : m->id);
     }
@@ -101,9 +78,9 @@ static struct perf_process *process_of(struct perf_samples *s, size_t arena)
     struct perf_process *p = s->processes.items[arena];
     if (!p)
         p = s->processes.items[arena] = must_calloc(1, sizeof *p);
-    const struct server_arena *a = &s->server->arenas.items[arena];
-    if (!p->newest || p->newest != a->header->first_module)
-        list_modules(s->server, a, p);
+    struct arena_view a = arena_view_now(&s->server->arenas.items[arena]);
+    if (!p->newest || p->newest != view_header(&a)->first_module)
+        list_modules(s->server, &a, p);
     return p;
 }
 
@@ -136,13 +113,13 @@ static size_t arena_of(const struct perf_samples *s, const struct perf_sample *s
 static const struct arena_thread *record_of(const struct server_arena *a,
                                             const struct perf_sample *sample)
 {
-    uint64_t most = a->allocated / sizeof(struct arena_thread);
+    struct arena_view v = arena_view_now(a);
     const struct arena_thread *t;
-    for (uint32_t place = a->header->first_thread; most-- && (t = at(a, place, sizeof *t));
-         place = t->next)
+    VIEW_EACH(&v, view_header(&v)->first_thread, t) {
         if (t->tid == sample->tid && t->start_ns <= sample->time_ns &&
             (!t->end_ns || t->end_ns >= sample->time_ns))
             return t;
+    }
     return NULL;
 }
 

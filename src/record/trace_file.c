@@ -3,12 +3,11 @@
  * one after the other. A context says who is active: what is on the stack and not among its callers
  * has returned, and callers that are not on the stack were called meanwhile, by code that is not
  * edited.
- *
- * As in collect.c, the arena is not to be trusted.
  */
 #include "record/trace_file.h"
 
 #include "base/key_set.h"
+#include "record/arena_view.h"
 #include "trace/trace.h"
 
 #include <inttypes.h>
@@ -30,34 +29,14 @@ struct tracer {
     uint32_t next_function, next_label, next_thread;
 };
 
-struct arena_bytes {
-    const char *bytes;
-    uint64_t size;
-};
-
-static const void *at(const struct arena_bytes *a, uint32_t place, uint64_t bytes)
+static void read_modules(struct tracer *t, const struct arena_view *a)
 {
-    uint64_t offset = (uint64_t)place * 8;
-    return place && offset <= a->size && bytes <= a->size - offset ? a->bytes + offset : NULL;
-}
-
-static void read_modules(struct tracer *t, const struct arena_bytes *a, const char *program)
-{
-    const struct arena_header *h = (const struct arena_header *)a->bytes;
-    uint64_t most = a->size / sizeof(struct arena_module);
-    const struct arena_module *r;
-    for (uint32_t place = h->first_module; most-- && (r = at(a, place, sizeof *r));
-         place = r->next) {
-        if (!at(a, place, sizeof *r + r->path_bytes) || r->path_bytes > 4096)
-            break;
-        char path[4097] = "";
-        memcpy(path, r + 1, r->path_bytes);
-        if (strcmp(path, "/proc/self/exe") == 0)
-            snprintf(path, sizeof path, "%s", program);
-        const struct open_map *opened = open_maps_find(&t->server->maps, path);
-        const char *slash = strrchr(path, '/');
-        vec_push(&t->modules, (struct traced_module){r->id, must_strdup(slash ? slash + 1 : path),
-                                                     opened ? &opened->map : NULL});
+    struct module_walk walk = module_walk_begin(a);
+    while (module_walk_next(&walk)) {
+        const char *slash = strrchr(walk.path, '/');
+        vec_push(&t->modules,
+                 (struct traced_module){walk.module->id, must_strdup(slash ? slash + 1 : walk.path),
+                                        module_walk_map(&walk, &t->server->maps)});
     }
 }
 
@@ -128,16 +107,16 @@ static bool is_active(const struct active *stack, uint32_t place)
  * A function that was bound after its first call has two records for one context: the one that was
  * called is not the one that calls. Is what is active just inside the parent the same context?
  */
-static bool is_active_as_another(const struct arena_bytes *a, struct active *stack, uint32_t place,
+static bool is_active_as_another(const struct arena_view *a, struct active *stack, uint32_t place,
                                  const struct arena_record *r)
 {
-    const struct arena_record *parent = at(a, r->parent, sizeof *parent);
+    const struct arena_record *parent = view_at(a, r->parent, sizeof *parent);
     if (!parent || (parent->parent && !is_active(stack, r->parent)))
         return false;
     uint32_t inside = parent->parent ? *position_of(stack, r->parent) : 0;
     if (inside >= stack->places.count)
         return false;
-    const struct arena_record *other = at(a, stack->places.items[inside], sizeof *other);
+    const struct arena_record *other = view_at(a, stack->places.items[inside], sizeof *other);
     if (other->parent != r->parent || other->site != r->site || other->callee != r->callee)
         return false;
     stack->places.items[inside] = place;
@@ -154,14 +133,14 @@ static void write_call(struct tracer *t, struct active *stack, uint32_t place,
 }
 
 /* A call into a context. False: the arena is damaged. */
-static bool write_event(struct tracer *t, const struct arena_bytes *a, struct active *stack,
+static bool write_event(struct tracer *t, const struct arena_view *a, struct active *stack,
                         uint32_t place)
 {
     VEC(uint32_t) missing = {0};
-    const struct arena_record *r = at(a, place, sizeof *r);
+    const struct arena_record *r = view_at(a, place, sizeof *r);
     uint32_t above = r ? r->parent : 0, last = place;
     const struct arena_record *p = NULL;
-    while (above && above < last && (p = at(a, above, sizeof *p)) && p->parent &&
+    while (above && above < last && (p = view_at(a, above, sizeof *p)) && p->parent &&
            !is_active(stack, above) && !is_active_as_another(a, stack, above, p)) {
         vec_push(&missing, above);
         last = above;
@@ -174,24 +153,23 @@ static bool write_event(struct tracer *t, const struct arena_bytes *a, struct ac
         stack->places.count--;
     }
     for (size_t i = missing.count; is_sound && i-- > 0;)
-        write_call(t, stack, missing.items[i], at(a, missing.items[i], sizeof *r));
+        write_call(t, stack, missing.items[i], view_at(a, missing.items[i], sizeof *r));
     if (is_sound)
         write_call(t, stack, place, r);
     vec_free(&missing);
     return is_sound;
 }
 
-static void write_thread(struct tracer *t, const struct arena_bytes *a,
+static void write_thread(struct tracer *t, const struct arena_view *a,
                          const struct arena_thread *thread)
 {
     VEC(const struct arena_trace_chunk *) chunks = {0};
     struct active stack = {.positions =
                                must_calloc(a->size / ARENA_RECORD_ALIGN + 1, sizeof(uint32_t))};
-    uint64_t most = a->size / sizeof(struct arena_trace_chunk);
     const struct arena_trace_chunk *k;
-    for (uint32_t place = thread->first_trace_chunk; most-- && (k = at(a, place, sizeof *k));
-         place = k->next)
+    VIEW_EACH(a, thread->first_trace_chunk, k) {
         vec_push(&chunks, k);
+    }
     bool is_sound = true;
     if (chunks.count)
         trace_choose_thread(t->writer, t->next_thread++);
@@ -207,16 +185,16 @@ static void write_thread(struct tracer *t, const struct arena_bytes *a,
 
 static uint64_t write_process(struct tracer *t, const struct server_arena *arena)
 {
-    struct arena_bytes a = {(const char *)arena->header, arena->allocated};
+    struct arena_view a = arena_view_now(arena);
     VEC(const struct arena_thread *) threads = {0};
-    uint64_t lost = 0, most = a.size / sizeof(struct arena_thread);
+    uint64_t lost = 0;
     const struct arena_thread *thread;
     key_set_init(&t->functions, sizeof(uint64_t));
     key_set_init(&t->labels, 2 * sizeof(uint64_t));
-    read_modules(t, &a, arena->header->program);
-    for (uint32_t place = arena->header->first_thread;
-         most-- && (thread = at(&a, place, sizeof *thread)); place = thread->next)
+    read_modules(t, &a);
+    VIEW_EACH(&a, view_header(&a)->first_thread, thread) {
         vec_push(&threads, thread);
+    }
     for (size_t i = threads.count; i-- > 0;) {
         write_thread(t, &a, threads.items[i]);
         lost += threads.items[i]->trace_lost;

@@ -9,6 +9,7 @@
 
 #include "runtime/arch/x86_64/syscall.h"
 #include "runtime/channel_format.h"
+#include "runtime/search.h"
 
 #include <link.h>
 #include <sys/mman.h>
@@ -25,15 +26,9 @@ void exact_slow_entry(void) __attribute__((visibility("hidden")));
 
 SLOW_TEXT const struct edited_module *edited_by_site(uint32_t site)
 {
-    uint32_t low = 0, high = edited_count;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (edited[middle].first_site <= site)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low ? &edited[low - 1] : NULL;
+    uint32_t i;
+    SEARCH(i, edited_count, edited[i].first_site <= site);
+    return i ? &edited[i - 1] : NULL;
 }
 
 struct edited_module *edited_by_index(uint32_t index)
@@ -50,15 +45,9 @@ static bool holds(const struct edited_module *m, uint64_t offset)
 /* The index of the first site that is not before an offset. */
 static uint32_t site_at_or_behind(const struct edited_module *e, uint64_t offset)
 {
-    uint32_t low = 0, high = e->plan->site_count;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (e->sites[middle].offset < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    uint32_t i;
+    SEARCH(i, e->plan->site_count, e->sites[i].offset < offset);
+    return i;
 }
 
 uint32_t edited_site_behind(uint64_t address)
@@ -100,14 +89,8 @@ bool edited_sites_of(uint64_t function, uint32_t *first, uint32_t *count)
         uint64_t offset = function - e->base;
         if (!e->base || offset > UINT32_MAX)
             continue;
-        uint32_t low = 0, high = e->plan->site_count;
-        while (low < high) {
-            uint32_t middle = (low + high) / 2;
-            if (e->sites[e->by_rank[middle]].function < offset)
-                low = middle + 1;
-            else
-                high = middle;
-        }
+        uint32_t low;
+        SEARCH(low, e->plan->site_count, e->sites[e->by_rank[low]].function < offset);
         uint32_t end = low;
         while (end < e->plan->site_count && e->sites[e->by_rank[end]].function == offset)
             end++;
@@ -159,18 +142,12 @@ uint32_t edited_site_of_stub(uint64_t address)
     if (!e)
         return 0;
     uint64_t at = address - (uint64_t)e->stubs;
-    uint32_t low = 0, high = e->plan->site_count;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (e->layouts[middle].start <= at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    while (low && !e->layouts[low - 1].end)
-        low--;
-    bool is_inside = low && at - e->layouts[low - 1].start < e->layouts[low - 1].end;
-    return is_inside ? e->first_site + e->sites[low - 1].rank : 0;
+    uint32_t i;
+    SEARCH(i, e->plan->site_count, e->layouts[i].start <= at);
+    while (i && !e->layouts[i - 1].end)
+        i--;
+    bool is_inside = i && at - e->layouts[i - 1].start < e->layouts[i - 1].end;
+    return is_inside ? e->first_site + e->sites[i - 1].rank : 0;
 }
 
 void edited_renumber(uint64_t base, uint32_t module_id)

@@ -10,6 +10,7 @@
  */
 #include "runtime/channel_format.h"
 #include "runtime/process.h"
+#include "runtime/search.h"
 
 #include "runtime/arch/x86_64/syscall.h"
 
@@ -277,15 +278,9 @@ static struct function_table functions_of(const struct known_module *m)
 
 uint32_t modules_find(const struct walk_modules *set, uint64_t address)
 {
-    uint32_t low = 0, high = set->count;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (set->items[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && address < set->items[low - 1].end ? low - 1 : UINT32_MAX;
+    uint32_t i;
+    SEARCH(i, set->count, set->items[i].start <= address);
+    return i && address < set->items[i - 1].end ? i - 1 : UINT32_MAX;
 }
 
 uint64_t modules_function(const struct walk_modules *set, uint64_t address)
@@ -295,17 +290,11 @@ uint64_t modules_function(const struct walk_modules *set, uint64_t address)
         return address;
     const struct function_table *t = &((const struct module_set *)set)->functions[index];
     uint64_t base = set->items[index].base, offset = address - base;
-    uint32_t low = 0, high = t->count;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (t->items[middle].start <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (!low || offset - t->items[low - 1].start >= t->items[low - 1].size)
+    uint32_t i;
+    SEARCH(i, t->count, t->items[i].start <= offset);
+    if (!i || offset - t->items[i - 1].start >= t->items[i - 1].size)
         return address;
-    const struct map_function *f = &t->items[low - 1];
+    const struct map_function *f = &t->items[i - 1];
     for (unsigned most = 8; most-- && (f->flags & FUNCTION_FRAGMENT) && f->parent < t->count;)
         f = &t->items[f->parent];
     return base + f->start;

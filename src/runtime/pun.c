@@ -14,6 +14,7 @@
 #include "runtime/exact.h"
 
 #include "runtime/arch/x86_64/syscall.h"
+#include "runtime/search.h"
 
 #include <sys/mman.h>
 
@@ -262,15 +263,9 @@ void pun_forget(struct edited_module *m)
 
 uint64_t pun_leads_to(const struct edited_module *m, uint64_t pc)
 {
-    uint32_t low = 0, high = m->pun_page_count;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (m->pun_pages[middle] + PAGE <= pc)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == m->pun_page_count || pc < m->pun_pages[low])
+    uint32_t i;
+    SEARCH(i, m->pun_page_count, m->pun_pages[i] + PAGE <= pc);
+    if (i == m->pun_page_count || pc < m->pun_pages[i])
         return 0;
     const uint8_t *at = (const uint8_t *)pc;
     if (*at == 0xff)

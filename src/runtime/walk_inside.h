@@ -2,6 +2,7 @@
 #ifndef RUNTIME_WALK_INSIDE_H
 #define RUNTIME_WALK_INSIDE_H
 
+#include "runtime/search.h"
 #include "runtime/walk.h"
 
 #include <string.h>
@@ -31,15 +32,9 @@ static inline __attribute__((always_inline)) bool walk_read_word(struct walk_mem
 
 static inline uint32_t walk_find_module(const struct walk_modules *modules, uint64_t pc)
 {
-    uint32_t low = 0, high = modules->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (modules->items[middle].end <= pc)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < modules->count && pc >= modules->items[low].start ? low : UINT32_MAX;
+    uint32_t i;
+    SEARCH(i, modules->count, modules->items[i].end <= pc);
+    return i < modules->count && pc >= modules->items[i].start ? i : UINT32_MAX;
 }
 
 /*

@@ -1,0 +1,117 @@
+#include "record/totals.h"
+
+#include "runtime/walk.h"
+
+void totals_add_thread(struct totals *sum, const struct arena_thread *t)
+{
+    sum->samples += t->samples;
+    sum->complete += t->ends[WALK_COMPLETE];
+    sum->walked += t->frames_walked;
+    sum->checked += t->verify_checked;
+    sum->differ += t->verify_differ;
+    sum->lost += t->fired > t->arrived ? t->fired - t->arrived : 0;
+    sum->merged += t->merged;
+    sum->handler_ticks += t->handler_ticks;
+    sum->marks_set += t->marks_set;
+    sum->bounces += t->bounces;
+    sum->reused += t->frames_reused;
+    sum->stale += t->stale_marks;
+    for (unsigned i = 0; i < ARENA_SLOW; i++)
+        sum->slow[i] += t->slow[i];
+    sum->bursts += t->bursts;
+    sum->calls_in_bursts += t->calls_in_bursts;
+    sum->calls_between += t->calls_between;
+    for (unsigned i = 0; i < ARENA_HISTOGRAM; i++)
+        sum->histogram[i] += t->handler_histogram[i];
+}
+
+void totals_add(struct totals *sum, const struct totals *part)
+{
+    sum->samples += part->samples;
+    sum->complete += part->complete;
+    sum->walked += part->walked;
+    sum->checked += part->checked;
+    sum->differ += part->differ;
+    sum->marks_set += part->marks_set;
+    sum->bounces += part->bounces;
+    sum->reused += part->reused;
+    sum->stale += part->stale;
+    sum->calls += part->calls;
+    sum->records += part->records;
+    for (unsigned i = 0; i < ARENA_SLOW; i++)
+        sum->slow[i] += part->slow[i];
+    sum->sites += part->sites;
+    sum->bursts += part->bursts;
+    sum->calls_in_bursts += part->calls_in_bursts;
+    sum->calls_between += part->calls_between;
+    sum->sites_not_edited += part->sites_not_edited;
+    sum->lost += part->lost;
+    sum->merged += part->merged;
+    sum->handler_ticks += part->handler_ticks;
+    sum->arena_bytes += part->arena_bytes;
+    sum->threads_not_sampled += part->threads_not_sampled;
+    sum->utime_s += part->utime_s;
+    sum->stime_s += part->stime_s;
+    for (unsigned i = 0; i < ARENA_HISTOGRAM; i++)
+        sum->histogram[i] += part->histogram[i];
+}
+
+static double percentile_ns(const struct totals *t, double share, double ticks_per_ns)
+{
+    uint64_t total = 0, seen = 0;
+    for (unsigned i = 0; i < ARENA_HISTOGRAM; i++)
+        total += t->histogram[i];
+    for (unsigned i = 0; i < ARENA_HISTOGRAM; i++) {
+        seen += t->histogram[i];
+        if (total && (double)seen >= share * (double)total) /* the middle of the bucket */
+            return (double)(histogram_least(i) + histogram_least(i + 1)) / 2 / ticks_per_ns;
+    }
+    return 0;
+}
+
+static const char *const slow_names[SLOW_REASONS] = {[SLOW_NEW] = "slow_new_contexts",
+                                                     [SLOW_RESYNC] = "slow_resyncs",
+                                                     [SLOW_UNCOUNTED] = "slow_uncounted",
+                                                     [SLOW_OTHER] = "slow_others"};
+
+void totals_write(const struct totals *t, const struct fact_kinds *kinds, struct profile_writer *w,
+                  enum ctp_scope scope, uint32_t index)
+{
+    double ticks = kinds->ticks_per_ns;
+    if (kinds->samples) {
+        profile_fact_u64(w, scope, index, "samples", t->samples);
+        profile_fact_f64(w, scope, index, "rate_asked_hz", kinds->rate_hz);
+        /* Of stacks that were looked at: a sample that stands for several makes it no faster. */
+        profile_fact_f64(w, scope, index, "rate_got_hz",
+                         t->utime_s > 0 ? (double)(t->samples - t->merged) / t->utime_s : 0);
+        profile_fact_u64(w, scope, index, "lost", t->lost);
+        profile_fact_u64(w, scope, index, "merged", t->merged);
+    }
+    profile_fact_u64(w, scope, index, "arena_bytes", t->arena_bytes);
+    profile_fact_u64(w, scope, index, "threads_not_sampled", t->threads_not_sampled);
+    profile_fact_u64(w, scope, index, "walks_complete", t->complete);
+    profile_fact_u64(w, scope, index, "walks_total", t->samples);
+    profile_fact_f64(w, scope, index, "handler_ns_p50", percentile_ns(t, 0.5, ticks));
+    profile_fact_f64(w, scope, index, "handler_ns_p99", percentile_ns(t, 0.99, ticks));
+    profile_fact_f64(w, scope, index, "handler_s", (double)t->handler_ticks / ticks / 1e9);
+    profile_fact_f64(w, scope, index, "frames_walked_per_sample",
+                     t->samples ? (double)t->walked / (double)t->samples : 0);
+    if (kinds->returns) {
+        profile_fact_u64(w, scope, index, "marks_set", t->marks_set);
+        profile_fact_u64(w, scope, index, "bounces", t->bounces);
+        profile_fact_u64(w, scope, index, "frames_reused", t->reused);
+        profile_fact_u64(w, scope, index, "stale_marks", t->stale);
+    }
+    if (kinds->calls) {
+        profile_fact_u64(w, scope, index, "calls", t->calls);
+        profile_fact_u64(w, scope, index, "call_records", t->records);
+        for (unsigned i = 0; i < SLOW_REASONS; i++)
+            profile_fact_u64(w, scope, index, slow_names[i], t->slow[i]);
+        profile_fact_u64(w, scope, index, "sites", t->sites);
+        profile_fact_u64(w, scope, index, "sites_not_edited", t->sites_not_edited);
+    }
+    profile_fact_u64(w, scope, index, "verify_checked", t->checked);
+    profile_fact_u64(w, scope, index, "verify_differ", t->differ);
+    profile_fact_f64(w, scope, index, "utime_s", t->utime_s);
+    profile_fact_f64(w, scope, index, "stime_s", t->stime_s);
+}

@@ -1,0 +1,35 @@
+/* What was counted, of one process or of all, and the facts that a profile has of it. */
+#ifndef RECORD_TOTALS_H
+#define RECORD_TOTALS_H
+
+#include "profile/profile.h"
+#include "runtime/arena_format.h"
+
+struct totals {
+    uint64_t samples, complete, walked, checked, differ, lost, merged, threads_not_sampled;
+    uint64_t marks_set, bounces, reused, stale; /* of the trampoline */
+    uint64_t calls, records, slow[ARENA_SLOW];  /* of engine exact */
+    uint64_t sites, sites_not_edited;
+    uint64_t bursts, calls_in_bursts, calls_between;
+    uint64_t handler_ticks;
+    uint64_t arena_bytes;
+    uint64_t histogram[ARENA_HISTOGRAM]; /* of the handler's time, in ticks */
+    double utime_s, stime_s;
+};
+
+void totals_add_thread(struct totals *sum, const struct arena_thread *thread);
+void totals_add(struct totals *sum, const struct totals *part);
+
+/* What kinds of facts there are. */
+struct fact_kinds {
+    bool samples;        /* at this rate: */
+    double rate_hz;      /* as asked */
+    bool returns;        /* of the trampoline */
+    bool calls;          /* of engine exact */
+    double ticks_per_ns; /* of the time stamp counter */
+};
+
+void totals_write(const struct totals *totals, const struct fact_kinds *kinds,
+                  struct profile_writer *writer, enum ctp_scope scope, uint32_t index);
+
+#endif
