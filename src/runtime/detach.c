@@ -103,24 +103,28 @@ static bool keep_rooms(const struct edited_module *m, struct pristine *p)
 static enum detach_state put_all_back(void)
 {
     bool rooms = false;
-    struct edited_module *m;
+    const struct edited_list *list = edited_loaded();
     modules_unwatch();
-    for (uint32_t i = 0; (m = edited_by_index(i)); i++)
-        for (unsigned k = 0; m->base && k < m->pristine_count; k++) {
+    for (uint32_t i = 0; i < list->count; i++) {
+        struct edited_module *m = list->items[i];
+        for (unsigned k = 0; k < m->pristine_count; k++) {
             m->pristine[k].has_rooms = keep_rooms(m, &m->pristine[k]);
             rooms |= m->pristine[k].has_rooms;
             put_back(&m->pristine[k], 0);
         }
+    }
     return rooms ? ROOMS_LEFT : DETACHED;
 }
 
 static void put_rooms_back(void)
 {
-    struct edited_module *m;
-    for (uint32_t i = 0; (m = edited_by_index(i)); i++)
-        for (unsigned k = 0; m->base && k < m->pristine_count; k++)
+    const struct edited_list *list = edited_loaded();
+    for (uint32_t i = 0; i < list->count; i++) {
+        struct edited_module *m = list->items[i];
+        for (unsigned k = 0; k < m->pristine_count; k++)
             if (m->pristine[k].has_rooms)
                 put_back(&m->pristine[k], 1);
+    }
 }
 
 /* Does a thread of this process wait in the kernel? */

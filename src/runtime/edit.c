@@ -15,31 +15,43 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { MOST_MODULES = 4096, PAGE = 4096 };
+enum { PAGE = 4096 };
 
-/* By first_site. A module that is loaded again has new numbers: another may lie there now. */
-static struct edited_module edited[MOST_MODULES];
-static _Atomic uint32_t edited_count;
+static struct edited_module edited[EDITED_MOST]; /* without a plan: not in use */
+static uint32_t edited_count;                    /* those that have ever been */
 static uint32_t next_site = 1;
+
+/*
+ * Two lists of those that are loaded. New ones are added at the end of the one in use; when some
+ * go, the other is written, and takes its place. Handlers and the slow path never see a list change
+ * otherwise: it is known when they are over. edited_by_site is asked at other times, too.
+ */
+static struct edited_list lists[2];
+static _Atomic uint32_t list_number; /* counts up; the last bit says which is in use */
 
 void exact_slow_entry(void) __attribute__((visibility("hidden")));
 
 SLOW_TEXT const struct edited_module *edited_by_site(uint32_t site)
 {
-    uint32_t i;
-    SEARCH(i, edited_count, edited[i].first_site <= site);
-    return i ? &edited[i - 1] : NULL;
+    for (;;) {
+        uint32_t number = list_number, i;
+        const struct edited_list *list = &lists[number & 1];
+        SEARCH(i, list->count, list->items[i]->first_site <= site);
+        const struct edited_module *found = i ? list->items[i - 1] : NULL;
+        if (list_number == number)
+            return found;
+    }
 }
 
-struct edited_module *edited_by_index(uint32_t index)
+const struct edited_list *edited_loaded(void)
 {
-    return index < edited_count ? &edited[index] : NULL;
+    return &lists[list_number & 1];
 }
 
 static bool holds(const struct edited_module *m, uint64_t offset)
 {
     const struct plan_site *last = &m->sites[m->plan->site_count - 1];
-    return m->base && offset >= m->sites[0].offset && offset <= last->offset + last->length;
+    return offset >= m->sites[0].offset && offset <= last->offset + last->length;
 }
 
 /* The index of the first site that is not before an offset. */
@@ -52,8 +64,9 @@ static uint32_t site_at_or_behind(const struct edited_module *e, uint64_t offset
 
 uint32_t edited_site_behind(uint64_t address)
 {
-    for (uint32_t m = edited_count; m-- > 0;) {
-        const struct edited_module *e = &edited[m];
+    const struct edited_list *list = edited_loaded();
+    for (uint32_t m = list->count; m-- > 0;) {
+        const struct edited_module *e = list->items[m];
         uint64_t offset = address - e->base;
         if (!holds(e, offset))
             continue;
@@ -68,9 +81,10 @@ uint32_t edited_site_behind(uint64_t address)
 uint32_t edited_site_of_key(uint64_t site_key)
 {
     bool is_jump = KEY_FLAGS(site_key) & KEY_IS_PC;
-    for (uint32_t m = edited_count; m-- > 0;) {
-        const struct edited_module *e = &edited[m];
-        if (!e->base || e->module_id != KEY_MODULE(site_key))
+    const struct edited_list *list = edited_loaded();
+    for (uint32_t m = list->count; m-- > 0;) {
+        const struct edited_module *e = list->items[m];
+        if (e->module_id != KEY_MODULE(site_key))
             continue;
         if (!is_jump)
             return edited_site_behind(e->base + KEY_OFFSET(site_key));
@@ -84,10 +98,11 @@ uint32_t edited_site_of_key(uint64_t site_key)
 
 bool edited_sites_of(uint64_t function, uint32_t *first, uint32_t *count)
 {
-    for (uint32_t m = edited_count; m-- > 0;) {
-        const struct edited_module *e = &edited[m];
+    const struct edited_list *list = edited_loaded();
+    for (uint32_t m = list->count; m-- > 0;) {
+        const struct edited_module *e = list->items[m];
         uint64_t offset = function - e->base;
-        if (!e->base || offset > UINT32_MAX)
+        if (offset > UINT32_MAX)
             continue;
         uint32_t low;
         SEARCH(low, e->plan->site_count, e->sites[e->by_rank[low]].function < offset);
@@ -105,8 +120,9 @@ bool edited_sites_of(uint64_t function, uint32_t *first, uint32_t *count)
 
 bool edited_has_gaps(uint64_t base, uint32_t function)
 {
-    for (uint32_t m = edited_count; m-- > 0;) {
-        const struct edited_module *e = &edited[m];
+    const struct edited_list *list = edited_loaded();
+    for (uint32_t m = list->count; m-- > 0;) {
+        const struct edited_module *e = list->items[m];
         if (e->base != base)
             continue;
         for (uint32_t i = 0; i < e->plan->site_count; i++)
@@ -120,16 +136,18 @@ bool edited_has_gaps(uint64_t base, uint32_t function)
 
 const struct edited_module *edited_by_stub(uint64_t address)
 {
-    for (uint32_t m = edited_count; m-- > 0;)
-        if (edited[m].base && address - (uint64_t)edited[m].stubs < edited[m].stub_bytes)
-            return &edited[m];
+    const struct edited_list *list = edited_loaded();
+    for (uint32_t m = list->count; m-- > 0;)
+        if (address - (uint64_t)list->items[m]->stubs < list->items[m]->stub_bytes)
+            return list->items[m];
     return NULL;
 }
 
 uint64_t edited_behind_pun(uint64_t address)
 {
-    for (uint32_t m = edited_count; m-- > 0;) {
-        uint64_t stub = edited[m].base ? pun_leads_to(&edited[m], address) : 0;
+    const struct edited_list *list = edited_loaded();
+    for (uint32_t m = list->count; m-- > 0;) {
+        uint64_t stub = pun_leads_to(list->items[m], address);
         if (stub)
             return stub;
     }
@@ -152,9 +170,10 @@ uint32_t edited_site_of_stub(uint64_t address)
 
 void edited_renumber(uint64_t base, uint32_t module_id)
 {
-    for (uint32_t i = 0; i < edited_count; i++)
-        if (edited[i].base == base)
-            edited[i].module_id = module_id;
+    const struct edited_list *list = edited_loaded();
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->items[i]->base == base)
+            list->items[i]->module_id = module_id;
 }
 
 uint8_t *edit_map_at(uint64_t place, uint64_t bytes)
@@ -258,12 +277,19 @@ bool edit_plan_is_empty(const struct edit_request *r)
     return is_plan(r) && ((const struct plan_header *)r->plan)->site_count == 0;
 }
 
+static struct edited_module *free_entry(void)
+{
+    for (uint32_t i = 0; i < edited_count; i++)
+        if (!edited[i].plan)
+            return &edited[i];
+    return edited_count < EDITED_MOST ? &edited[edited_count] : NULL;
+}
+
 bool edit_module(const struct edit_request *r)
 {
     const struct plan_header *h = r->plan;
-    if (!is_plan(r) || !h->site_count)
-        return false;
-    if (edited_count == MOST_MODULES)
+    struct edited_module *kept = free_entry();
+    if (!is_plan(r) || !h->site_count || !kept || h->site_count > UINT32_MAX - next_site)
         return false;
     struct edited_module m = {.base = r->base,
                               .first_site = next_site,
@@ -295,26 +321,57 @@ bool edit_module(const struct edit_request *r)
         pristine_map(&m, r);
     *(void (**)(void))m.stubs = exact_slow_entry;
     counting_write_common(m.stubs + STUB_POINTER_BYTES, m.stubs, &m.common);
-    struct edited_module *kept = &edited[edited_count];
     *kept = m;
+    edited_count += kept == &edited[edited_count];
     next_site += h->site_count;
-    edited_count++;
+    struct edited_list *list = &lists[list_number & 1];
+    list->items[list->count] = kept;
+    list->count++;
     write_stubs(r, kept);
     raw_syscall3(SYS_mprotect, (long)m.stubs, (long)stubs, PROT_READ | PROT_EXEC);
     protect(r, false);
     return true;
 }
 
-void edit_forget_module(uint64_t base)
+static bool is_among(const uint64_t *bases, uint32_t count, uint64_t base)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (bases[i] == base)
+            return true;
+    return false;
+}
+
+void edit_hide_modules(const uint64_t *bases, uint32_t count)
+{
+    const struct edited_list *now = edited_loaded();
+    struct edited_list *next = &lists[(list_number + 1) & 1];
+    next->count = 0;
+    for (uint32_t i = 0; i < now->count; i++)
+        if (!is_among(bases, count, now->items[i]->base))
+            next->items[next->count++] = now->items[i];
+    if (next->count < now->count)
+        list_number++;
+}
+
+static bool is_hidden(const struct edited_module *m)
+{
+    const struct edited_list *list = edited_loaded();
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->items[i] == m)
+            return false;
+    return true;
+}
+
+void edit_forget_hidden(void)
 {
     for (uint32_t i = 0; i < edited_count; i++) {
-        if (edited[i].base != base)
+        struct edited_module *m = &edited[i];
+        if (!m->plan || !is_hidden(m))
             continue;
-        edited[i].base = 0;
-        pristine_unmap(&edited[i]);
-        pun_forget(&edited[i]);
-        raw_syscall3(SYS_munmap, (long)edited[i].stubs, (long)edited[i].stub_bytes, 0);
-        edited[i].stubs = NULL;
-        edited[i].layouts = NULL;
+        pristine_unmap(m);
+        pun_forget(m);
+        raw_syscall3(SYS_munmap, (long)m->stubs, (long)m->stub_bytes, 0);
+        raw_syscall3(SYS_munmap, (long)m->plan, (long)m->plan->file_bytes, 0);
+        m->plan = NULL;
     }
 }

@@ -183,7 +183,7 @@ struct pristine {
 
 /* One edited module; sites are numbered through all of them. */
 struct edited_module {
-    uint64_t base; /* 0: it has been unloaded */
+    uint64_t base;
     uint32_t first_site;
     uint32_t module_id;
     const struct plan_header *plan;
@@ -200,8 +200,24 @@ struct edited_module {
     uint32_t pun_page_count;
 };
 
+/*
+ * Those that are loaded, by first_site. A module that is loaded again has new numbers: another may
+ * lie there now.
+ */
+enum { EDITED_MOST = 4096 };
+
+struct edited_list {
+    _Atomic uint32_t count;
+    struct edited_module *items[EDITED_MOST];
+};
+
+/*
+ * All that follows, but for edited_by_site, is for handlers and the slow path, while their thread
+ * is busy: what they find is there until they are over.
+ */
+const struct edited_list *edited_loaded(void);
+
 const struct edited_module *edited_by_site(uint32_t site);
-struct edited_module *edited_by_index(uint32_t index); /* NULL: there are no more */
 
 /* The numbers of a function's sites; false: it has none that is edited. */
 bool edited_sites_of(uint64_t function, uint32_t *first, uint32_t *count);

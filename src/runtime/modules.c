@@ -240,17 +240,31 @@ static uint32_t take(uint32_t n, const struct loaded *l)
     return n + 1;
 }
 
+static bool stays(const struct known_module *m, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (fresh[i].walk.start == m->walk.start && fresh[i].map == m->map)
+            return true;
+    return false;
+}
+
+static void hide_unloaded(uint32_t count)
+{
+    static uint64_t bases[MOST_MODULES];
+    uint32_t gone = 0;
+    for (uint32_t i = 0; i < known_count; i++)
+        if (!stays(&known[i], count))
+            bases[gone++] = known[i].walk.base;
+    if (gone)
+        edit_hide_modules(bases, gone);
+}
+
 static void forget_unloaded(uint32_t count)
 {
-    for (uint32_t i = 0; i < known_count; i++) {
-        bool stays = false;
-        for (uint32_t k = 0; k < count && !stays; k++)
-            stays = fresh[k].walk.start == known[i].walk.start && fresh[k].map == known[i].map;
-        if (!stays)
-            edit_forget_module(known[i].walk.base);
-        if (!stays && known[i].map)
+    edit_forget_hidden();
+    for (uint32_t i = 0; i < known_count; i++)
+        if (known[i].map && !stays(&known[i], count))
             raw_syscall3(SYS_munmap, (long)known[i].map, (long)known[i].map_bytes, 0);
-    }
 }
 
 static void sort_fresh(uint32_t count)
@@ -346,7 +360,8 @@ void modules_refresh(void)
     }
     sort_fresh(n);
     publish(n);
-    /* The set before this one and the maps that are about to go may still be in use. */
+    hide_unloaded(n);
+    /* The set before this one, the maps and the plans that are about to go may be in use. */
     threads_wait_for_handlers();
     forget_unloaded(n);
     memcpy(known, fresh, n * sizeof *known);

@@ -130,7 +130,10 @@ struct edit_request {
 };
 bool edit_module(const struct edit_request *request);
 bool edit_plan_is_empty(const struct edit_request *request);
-void edit_forget_module(uint64_t base);                  /* it has been unloaded */
+
+/* They have been unloaded: nobody finds them any more, and when nobody uses them, they can go. */
+void edit_hide_modules(const uint64_t *bases, uint32_t count);
+void edit_forget_hidden(void);
 void edited_renumber(uint64_t base, uint32_t module_id); /* in a child's arena it has another */
 
 /* --- threads (threads.c) ------------------------------------------------------------------- */

@@ -241,8 +241,11 @@ static void on_signal(int number, siginfo_t *info, void *context)
             return;
         start = time_stamp(); /* once in a thread's life: no reason to pause after it */
     }
-    if (guest->arena->detach && (guest->flags & CHANNEL_EXACT))
+    if (guest->arena->detach && (guest->flags & CHANNEL_EXACT)) {
+        t->busy = 1;
         detach_tick(t);
+        t->busy = 0;
+    }
     if (!(guest->arena->events.mask & EVENTS_BY_SAMPLES))
         return;
     uint64_t sp = (uint64_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RSP];

@@ -1,7 +1,8 @@
 /*
- * Loads and unloads a library with puns (short.S) many times. The pages that they lead to go with
- * it: prints how many more pieces of code without a file there are after the last time than after
- * the first, and the calls.
+ * Loads and unloads a library with puns (short.S) many times. The pages that they lead to, and all
+ * else that is mapped for it, go with it: prints how many more pieces of code without a file there
+ * are after the last time than after the first, whether there are many more mappings in all (two
+ * that touch may be one or two), and the calls.
  *
  *     reload LIBRARY TIMES
  */
@@ -24,20 +25,27 @@ long add_value(long a, long b) /* the library's */
     return a + b;
 }
 
-static int count_code(void)
+struct mapped {
+    int code, all;
+};
+
+static struct mapped count_mappings(void)
 {
     FILE *in = fopen("/proc/self/maps", "r");
     char line[512];
-    int count = 0;
-    while (fgets(line, sizeof line, in))
-        count += strstr(line, " r-xp 00000000 00:00 0 \n") != NULL;
+    struct mapped count = {0};
+    while (fgets(line, sizeof line, in)) {
+        count.code += strstr(line, " r-xp 00000000 00:00 0 \n") != NULL;
+        count.all++;
+    }
     fclose(in);
     return count;
 }
 
 int main(int count, char **arguments)
 {
-    int first = 0;
+    enum { FEW = 5 };
+    struct mapped first = {0}, last;
     if (count != 3)
         return 2;
     for (int i = 0; i < atoi(arguments[2]); i++) {
@@ -51,8 +59,10 @@ int main(int count, char **arguments)
         loop_call(tick, 3);
         dlclose(library);
         if (i == 0)
-            first = count_code();
+            first = count_mappings();
     }
-    printf("%d more, %ld calls\n", count_code() - first, calls);
+    last = count_mappings();
+    printf("%d more, %s in all, %ld calls\n", last.code - first.code,
+           last.all - first.all > FEW ? "many" : "few", calls);
     return 0;
 }
