@@ -199,6 +199,16 @@ static void say_what_is_missing(const struct server *server, const char *path)
                     "calltrail: pid %u: calls from %u modules were not counted: their edit plans "
                     "came too late, or no memory near them was free\n",
                     (unsigned)server->arenas.items[i].pid, h->modules_not_edited);
+        if (h->not_paused)
+            fprintf(stderr,
+                    "calltrail: pid %u: calls between ct_pause and ct_resume were counted, too: "
+                    "the files of its modules cannot be read any more\n",
+                    (unsigned)server->arenas.items[i].pid);
+        if (h->not_resumed)
+            fprintf(stderr,
+                    "calltrail: pid %u: calls after ct_resume were not counted: it had other "
+                    "threads then; --delay and --duration choose a time for all threads\n",
+                    (unsigned)server->arenas.items[i].pid);
         if (h->is_too_high)
             fprintf(
                 stderr,

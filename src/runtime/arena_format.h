@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define ARENA_MAGIC   UINT64_C(0x0a616e6572616c6c) /* "llarena\n" */
-#define ARENA_VERSION 6
+#define ARENA_VERSION 7
 
 enum {
     ARENA_NAME_BYTES = 16,
@@ -110,7 +110,7 @@ struct arena_header {
     uint64_t most_records;       /* and how many there may be; 0: as many as fit */
     _Atomic uint64_t sites, sites_not_edited; /* of the modules that were edited */
     _Atomic uint32_t modules_not_edited;      /* of those that were to be */
-    uint32_t unused_either;
+    uint32_t not_resumed; /* the program paused and went on, and its calls are not counted since */
     _Atomic uint32_t detach; /* the supervisor's word: put the code back */
     uint32_t is_detached;    /* and it is */
     uint32_t is_too_high;    /* there was no room for it where its addresses are
@@ -134,7 +134,7 @@ struct arena_header {
     uint64_t heap_peak;               /* number of the peak */
     uint64_t io_read, io_written;     /* bytes with a context that the kernel counts, too */
     _Atomic uint32_t change_count;    /* the last so many of them are below, in turn */
-    uint32_t unused_too;
+    uint32_t not_paused;              /* the program paused, and its calls were counted on */
     uint64_t
         burst_ns; /* of engine exact: calls are counted for so long in each period; 0: always */
     struct arena_change changes[ARENA_CHANGES];

@@ -85,8 +85,7 @@ static int receive_message(int fd)
     long came;
     while ((came = raw_syscall3(SYS_poll, (long)&wait, 1, patience)) == -EINTR)
         ; /* a signal of the program's own */
-    if (came <= 0 ||
-        raw_syscall3(SYS_recvmsg, fd, (long)&h, MSG_CMSG_CLOEXEC) != sizeof message ||
+    if (came <= 0 || raw_syscall3(SYS_recvmsg, fd, (long)&h, MSG_CMSG_CLOEXEC) != sizeof message ||
         h.msg_controllen < CMSG_LEN(sizeof(int)) || room.header.cmsg_type != SCM_RIGHTS)
         return -1;
     int descriptor;

@@ -32,6 +32,13 @@ static void copy(uint8_t *to, const uint8_t *from, uint64_t count)
     __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(count) : : "memory");
 }
 
+uint8_t *pristine_copy(const struct pristine *p, int file)
+{
+    long got = raw_syscall6(SYS_mmap, 0, (long)p->bytes, PROT_READ, MAP_PRIVATE | MAP_NORESERVE,
+                            file, (long)p->offset);
+    return got > 0 ? (uint8_t *)got : NULL;
+}
+
 void pristine_map(struct edited_module *m, const struct edit_request *r)
 {
     const ElfW(Phdr) *headers = r->headers;
@@ -42,30 +49,29 @@ void pristine_map(struct edited_module *m, const struct edit_request *r)
             continue;
         uint64_t before = h->p_vaddr & (PAGE - 1); /* in the first page */
         struct pristine *p = &m->pristine[m->pristine_count];
+        *p = (struct pristine){0};
         p->start = r->bias + h->p_vaddr - before;
         p->bytes = (before + h->p_filesz + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-        for (unsigned k = 0; k < 2; k++) {
-            long got =
-                raw_syscall6(SYS_mmap, 0, (long)p->bytes, PROT_READ, MAP_PRIVATE | MAP_NORESERVE,
-                             r->file, (long)(h->p_offset - before));
-            p->copies[k] = got > 0 ? (uint8_t *)got : NULL;
-        }
+        p->offset = h->p_offset - before;
+        for (unsigned k = 0; k < 2; k++)
+            p->copies[k] = pristine_copy(p, r->file);
         m->pristine_count++;
     }
 }
 
 void pristine_unmap(struct edited_module *m)
 {
-    for (unsigned i = 0; i < m->pristine_count; i++)
-        for (unsigned k = 0; k < 2; k++)
-            if (m->pristine[i].copies[k])
-                raw_syscall3(SYS_munmap, (long)m->pristine[i].copies[k], (long)m->pristine[i].bytes,
-                             0);
+    for (unsigned i = 0; i < m->pristine_count; i++) {
+        const struct pristine *p = &m->pristine[i];
+        uint8_t *const all[] = {p->copies[0], p->copies[1], p->edited};
+        for (unsigned k = 0; k < sizeof all / sizeof all[0]; k++)
+            if (all[k])
+                raw_syscall3(SYS_munmap, (long)all[k], (long)p->bytes, 0);
+    }
     m->pristine_count = 0;
 }
 
-/* One of the copies takes the place of the code. */
-static bool put_back(struct pristine *p, unsigned k)
+bool pristine_put_back(struct pristine *p, unsigned k)
 {
     if (!p->copies[k])
         return false;
@@ -76,8 +82,7 @@ static bool put_back(struct pristine *p, unsigned k)
     return got == (long)p->start;
 }
 
-/* The rooms, as they are now, go into the first copy. */
-static bool keep_rooms(const struct edited_module *m, struct pristine *p)
+bool pristine_keep_rooms(const struct edited_module *m, struct pristine *p)
 {
     uint64_t end = p->start + p->bytes;
     bool any = false;
@@ -108,9 +113,9 @@ static enum detach_state put_all_back(void)
     for (uint32_t i = 0; i < list->count; i++) {
         struct edited_module *m = list->items[i];
         for (unsigned k = 0; k < m->pristine_count; k++) {
-            m->pristine[k].has_rooms = keep_rooms(m, &m->pristine[k]);
+            m->pristine[k].has_rooms = pristine_keep_rooms(m, &m->pristine[k]);
             rooms |= m->pristine[k].has_rooms;
-            put_back(&m->pristine[k], 0);
+            pristine_put_back(&m->pristine[k], 0);
         }
     }
     return rooms ? ROOMS_LEFT : DETACHED;
@@ -123,28 +128,36 @@ static void put_rooms_back(void)
         struct edited_module *m = list->items[i];
         for (unsigned k = 0; k < m->pristine_count; k++)
             if (m->pristine[k].has_rooms)
-                put_back(&m->pristine[k], 1);
+                pristine_put_back(&m->pristine[k], 1);
     }
 }
 
-/* Does a thread of this process wait in the kernel? */
-static bool sleeps(uint32_t tid)
+long thread_read(uint32_t tid, const char *name, char *text, unsigned bytes)
 {
-    char path[48] = "/proc/self/task/", text[64];
+    char path[48] = "/proc/self/task/";
     unsigned length = sizeof "/proc/self/task/" - 1, digits = 1;
     for (uint32_t n = tid; n >= 10; n /= 10)
         digits++;
     for (unsigned i = digits; i-- > 0; tid /= 10)
         path[length + i] = (char)('0' + tid % 10);
     length += digits;
-    static const char end[] = "/stat";
-    for (unsigned i = 0; i < sizeof end; i++)
-        path[length + i] = end[i];
+    for (unsigned i = 0; name[i] && length < sizeof path - 1; i++)
+        path[length++] = name[i];
+    path[length] = 0;
     long fd = raw_syscall4(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
-        return true; /* it is gone */
-    long count = raw_syscall3(SYS_read, fd, (long)text, sizeof text);
+        return fd;
+    long count = raw_syscall3(SYS_read, fd, (long)text, bytes);
     raw_syscall3(SYS_close, fd, 0, 0);
+    return count;
+}
+
+bool thread_sleeps(uint32_t tid)
+{
+    char text[64];
+    long count = thread_read(tid, "/stat", text, sizeof text);
+    if (count < 0)
+        return true; /* it is gone */
     char found = 'R';
     for (long i = 0; i + 2 < count; i++) /* pid (name) state: a name has at most 15 bytes */
         if (text[i] == ')' && text[i + 1] == ' ')
@@ -160,7 +173,7 @@ static bool all_went_on(void)
     if (__atomic_exchange_n((uint32_t *)&guest->thread_list_lock, 1, __ATOMIC_ACQUIRE))
         return false;
     for (struct thread *t = guest->threads; t && did; t = t->next)
-        did = !t->record || t->saw_detach || sleeps(t->tid);
+        did = !t->record || t->saw_detach || thread_sleeps(t->tid);
     __atomic_store_n((uint32_t *)&guest->thread_list_lock, 0, __ATOMIC_RELEASE);
     return did;
 }

@@ -13,6 +13,7 @@
 
 #include <link.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 enum { PAGE = 4096 };
@@ -315,6 +316,11 @@ bool edit_module(const struct edit_request *r)
             raw_syscall3(SYS_munmap, (long)m.stubs, (long)m.stub_bytes, 0);
         return false;
     }
+    struct stat file = {0};
+    raw_syscall3(SYS_fstat, r->file, (long)&file, 0);
+    m.from = *r;
+    m.device = file.st_dev;
+    m.inode = file.st_ino;
     m.layouts = (void *)(m.stubs + stubs);
     m.pun_pages = (void *)(m.stubs + stubs + layouts);
     if (guest->flags & CHANNEL_DETACHES)

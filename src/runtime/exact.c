@@ -191,6 +191,12 @@ static void resolve_unbound(struct exact_thread *t)
     t->unbound_count = left;
 }
 
+void exact_forget_stack(void)
+{
+    if (exact_records())
+        raw_syscall3(SYS_madvise, (long)mine->mirror, MIRROR_BYTES, MADV_DONTNEED);
+}
+
 void exact_thread_ends(void)
 {
     struct exact_thread *t = mine;

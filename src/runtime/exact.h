@@ -21,6 +21,8 @@
  *   records.c   a thread's records, and how they are found
  *   burst.c     counting for a short time now and then
  *   agrees.c    samples: out of the stubs, and --verify
+ *   detach.c    the original code is put back at the end of --duration
+ *   pause.c     and while the program says so
  */
 #ifndef RUNTIME_EXACT_H
 #define RUNTIME_EXACT_H
@@ -176,8 +178,9 @@ struct common_code {
 enum { MOST_PRISTINE = 4 };
 
 struct pristine {
-    uint64_t start, bytes;
-    uint8_t *copies[2]; /* NULL: could not be had, or has been used */
+    uint64_t start, bytes, offset; /* the last: in the file */
+    uint8_t *copies[2];            /* NULL: could not be had, or has been used */
+    uint8_t *edited;               /* while the program pauses its measurement: the edited code */
     bool has_rooms;
 };
 
@@ -196,7 +199,9 @@ struct edited_module {
     struct stub_layout *layouts; /* in the same piece of memory */
     struct pristine pristine[MOST_PRISTINE];
     unsigned pristine_count;
-    uint64_t *pun_pages; /* there, too: addresses of the pages that puns lead to, sorted */
+    struct edit_request from; /* its plan and its descriptor are not there any more */
+    uint64_t device, inode;   /* of its file */
+    uint64_t *pun_pages;      /* there, too: addresses of the pages that puns lead to, sorted */
     uint32_t pun_page_count;
 };
 
@@ -262,6 +267,21 @@ uint64_t pun_leads_to(const struct edited_module *module, uint64_t pc);
 void pristine_map(struct edited_module *m, const struct edit_request *r);
 void pristine_unmap(struct edited_module *m);
 
+/* A mapping of the file as it is; NULL: could not be had. */
+uint8_t *pristine_copy(const struct pristine *p, int file);
+
+/* One of the copies takes the place of the code. */
+bool pristine_put_back(struct pristine *p, unsigned copy);
+
+/* The rooms of short sites, as they are now, go into the first copy. Is there any? */
+bool pristine_keep_rooms(const struct edited_module *m, struct pristine *p);
+
+/* Does a thread of this process wait in the kernel? */
+bool thread_sleeps(uint32_t tid);
+
+/* Reads /proc/self/task/TID/NAME; how many bytes came, less than 0 when there is no such thread. */
+long thread_read(uint32_t tid, const char *name, char *text, unsigned bytes);
+
 /* --- stubs.c -------------------------------------------------------------------------------- */
 
 enum { STUB_POINTER_BYTES = 16, STUB_COMMON_BYTES = 2048 };
@@ -285,6 +305,9 @@ struct records *exact_records(void);
 
 /* Functions that were not bound when they were called first are known by now, perhaps. */
 void exact_resolve_unbound(void);
+
+/* What the mirror of the calling thread says holds no more. */
+void exact_forget_stack(void);
 
 uint64_t exact_key(const struct walk_modules *modules, uint64_t address, uint32_t flags);
 uint64_t exact_function_key(const struct walk_modules *modules, uint64_t address);

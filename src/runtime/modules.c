@@ -25,6 +25,7 @@
 enum { MOST_MODULES = 2048, PAGE = 4096 };
 
 struct known_module {
+    uint64_t path_hash;
     struct walk_module walk;
     struct map_tables tables;
     const void *map;
@@ -140,10 +141,20 @@ struct loaded {
     uint32_t kind; /* enum arena_module_kind */
 };
 
-static struct known_module *find_known(uint64_t start, uint64_t end)
+static uint64_t hash_of(const char *path)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    for (; *path; path++)
+        h = (h ^ (uint8_t)*path) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+/* While the program pauses, one may have taken the place of another. */
+static struct known_module *find_known(const struct loaded *l)
 {
     for (uint32_t i = 0; i < known_count; i++)
-        if (known[i].walk.start == start && known[i].walk.end == end)
+        if (known[i].walk.start == l->start && known[i].walk.end == l->end &&
+            known[i].path_hash == hash_of(l->path))
             return &known[i];
     return NULL;
 }
@@ -180,14 +191,15 @@ static void add_module(struct known_module *out, uint64_t start, uint64_t end, i
         out->map = NULL;
     }
     out->role = role_of(path, start, end);
+    out->path_hash = hash_of(path);
     record_module(out, path, kind);
 }
 
 /* The edits of a module; the linker binds in ways of its own and stays as it is, as we do. */
 static void edit(const struct known_module *m, const char *path, const struct loaded *l)
 {
-    if (!(guest->flags & CHANNEL_EXACT) || guest->arena->detach || !m->map ||
-        m->role == ROLE_LINKER || m->role == ROLE_OURS)
+    if (!(guest->flags & CHANNEL_EXACT) || guest->arena->detach || guest->arena->not_resumed ||
+        !m->map || m->role == ROLE_LINKER || m->role == ROLE_OURS)
         return;
     struct edit_request request = {.base = m->walk.base,
                                    .module_id = m->id,
@@ -198,6 +210,7 @@ static void edit(const struct known_module *m, const char *path, const struct lo
     if (file < 0)
         return;
     request.file = file;
+    request.path = path;
     request.plan = channel_ask_plan(file, path, &request.plan_bytes);
     bool is_edited = request.plan && edit_module(&request);
     if (!is_edited && !edit_plan_is_empty(&request)) /* it is, where nobody asked for the module */
@@ -222,7 +235,7 @@ static uint32_t take(uint32_t n, const struct loaded *l)
 {
     if (n == MOST_MODULES)
         return n;
-    const struct known_module *old = find_known(l->start, l->end);
+    const struct known_module *old = find_known(l);
     if (old) {
         fresh[n] = *old;
         if (known_in != guest->number) { /* a child's arena does not know what its parent loaded */
@@ -375,41 +388,44 @@ static void on_change(void)
         modules_refresh();
 }
 
-static uint8_t linkers_own[14]; /* what was in the place of our jump */
+enum { WATCH_BYTES = 14 };
+static uint8_t linkers_own[WATCH_BYTES]; /* what was in the place of our jump */
+
+/* Some bytes of code become others. Whoever runs there at this moment waits in the kernel: as in
+ * detach.c. */
+static bool replace_code(uint8_t *at, const uint8_t *bytes, size_t count)
+{
+    uint64_t page = (uint64_t)at & ~(uint64_t)(PAGE - 1);
+    uint8_t *copy = raw_mmap(PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    if (!copy)
+        return false;
+    memcpy(copy, (const void *)page, PAGE);
+    memcpy(copy + ((uint64_t)at - page), bytes, count);
+    raw_syscall3(SYS_mprotect, (long)copy, PAGE, PROT_READ | PROT_EXEC);
+    return raw_syscall6(SYS_mremap, (long)copy, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
+                        (long)page, 0) == (long)page;
+}
 
 void modules_watch(void)
 {
     /* An empty function: ret, and padding up to the next 16 bytes. */
     uint8_t *at = (uint8_t *)_r_debug.r_brk;
-    static const uint8_t jump[] = {0xff, 0x25, 0, 0, 0, 0}; /* jmp *0(%rip); the address follows */
+    uint8_t jump[WATCH_BYTES] = {0xff, 0x25}; /* jmp *0(%rip); the address follows */
     void (*target)(void) = on_change;
-    uint64_t page = (uint64_t)at & ~(uint64_t)(PAGE - 1);
     if (!at || (uint64_t)at % 16 != 0 || at[0] != 0xc3)
         return;
     for (unsigned i = 1; i + 1 < 8; i++)
         if (at[i] == 0x55 || at[i] == 0x48) /* code of another function */
             return;
-    if (raw_syscall3(SYS_mprotect, (long)page, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
-        return;
-    memcpy(linkers_own, at, sizeof linkers_own);
-    memcpy(at + sizeof jump, &target, sizeof target);
-    memcpy(at, jump, sizeof jump);
-    raw_syscall3(SYS_mprotect, (long)page, PAGE, PROT_READ | PROT_EXEC);
+    uint8_t before[WATCH_BYTES];
+    memcpy(before, at, sizeof before);
+    memcpy(jump + WATCH_BYTES - sizeof target, &target, sizeof target);
+    if (replace_code(at, jump, sizeof jump))
+        memcpy(linkers_own, before, sizeof before);
 }
 
-/* Whoever runs there at this moment waits in the kernel: as in detach.c. */
 void modules_unwatch(void)
 {
-    uint8_t *at = (uint8_t *)_r_debug.r_brk;
-    uint64_t page = (uint64_t)at & ~(uint64_t)(PAGE - 1);
-    if (!linkers_own[0])
-        return;
-    uint8_t *copy = raw_mmap(PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-    if (!copy)
-        return;
-    memcpy(copy, (const void *)page, PAGE);
-    memcpy(copy + ((uint64_t)at - page), linkers_own, sizeof linkers_own);
-    raw_syscall3(SYS_mprotect, (long)copy, PAGE, PROT_READ | PROT_EXEC);
-    raw_syscall6(SYS_mremap, (long)copy, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, (long)page, 0);
-    linkers_own[0] = 0;
+    if (linkers_own[0] && replace_code((uint8_t *)_r_debug.r_brk, linkers_own, sizeof linkers_own))
+        linkers_own[0] = 0;
 }

@@ -5,6 +5,7 @@
 #include "runtime/process.h"
 
 #include "runtime/arch/x86_64/syscall.h"
+#include "runtime/channel_format.h"
 
 #include <string.h>
 
@@ -79,6 +80,8 @@ EXPORTED void calltrail_pause(void)
     a->was_paused = 1;
     a->program_paused_since_ns = clock_ns(CLOCK_MONOTONIC);
     note_change();
+    if (guest->flags & CHANNEL_EXACT)
+        exact_pause();
 }
 
 EXPORTED void calltrail_resume(void)
@@ -86,6 +89,8 @@ EXPORTED void calltrail_resume(void)
     if (!guest->arena)
         return;
     struct arena_header *a = guest->arena;
+    if (guest->flags & CHANNEL_EXACT) /* also in a child that was forked meanwhile */
+        exact_resume();
     if (!a->program_paused)
         return;
     a->program_paused_ns = arena_paused_ns(a, clock_ns(CLOCK_MONOTONIC));

@@ -117,6 +117,10 @@ bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *f
 struct thread;
 void detach_tick(struct thread *thread);
 
+/* The program pauses its measurement: all original code is back when this returns; and goes on. */
+void exact_pause(void);
+void exact_resume(void);
+
 /* Applies a plan to a module that nobody runs yet. */
 struct edit_request {
     uint64_t base;
@@ -127,6 +131,7 @@ struct edit_request {
     unsigned header_count;
     uint64_t bias; /* what is added to their addresses */
     int file;      /* where it is from, open */
+    const char *path;
 };
 bool edit_module(const struct edit_request *request);
 bool edit_plan_is_empty(const struct edit_request *request);

@@ -15,7 +15,8 @@ struct thread {
     struct guest *of;      /* whose it is; after a fork nobody's */
     _Atomic uint32_t busy; /* in the signal handler */
     uint32_t tid;
-    bool saw_detach; /* it had a tick since the sites were put back */
+    bool saw_detach;        /* it had a tick since the sites were put back */
+    uint64_t ran_before_ns; /* its time on processors when they were, for ct_pause */
     struct arena_thread *record;
     struct tree tree;
     struct thread_stack stack;
@@ -72,6 +73,10 @@ struct thread {
     void *(*start)(void *); /* for a thread that is being made */
     void *argument;
 };
+
+/* The list of all threads, which nobody changes until it is unlocked. */
+struct thread *threads_lock(void);
+void threads_unlock(void);
 
 /* More room for frames, if there is memory. What the last walk found is lost. */
 bool thread_grow(struct thread *thread, uint32_t frames);

@@ -30,24 +30,25 @@ static void give_way(void)
         raw_syscall3(SYS_sched_yield, 0, 0, 0);
 }
 
-static void lock_list(void)
+struct thread *threads_lock(void)
 {
     while (__atomic_exchange_n((uint32_t *)&guest->thread_list_lock, 1, __ATOMIC_ACQUIRE))
         give_way();
+    return guest->threads;
 }
 
-static void unlock_list(void)
+void threads_unlock(void)
 {
     __atomic_store_n((uint32_t *)&guest->thread_list_lock, 0, __ATOMIC_RELEASE);
 }
 
 struct thread *thread_take(void)
 {
-    lock_list();
+    threads_lock();
     struct thread *t = unused;
     if (t)
         unused = t->next;
-    unlock_list();
+    threads_unlock();
     if (t) {
         size_t bytes = t->array_bytes;
         uint32_t *nodes = t->nodes, room = t->stack.room;
@@ -93,10 +94,10 @@ bool thread_grow(struct thread *t, uint32_t frames)
 
 void thread_keep(struct thread *t)
 {
-    lock_list();
+    threads_lock();
     t->next = unused;
     unused = t;
-    unlock_list();
+    threads_unlock();
 }
 
 void thread_read_name(struct thread *t)
@@ -142,12 +143,12 @@ static bool adopt(struct thread *t)
     t->record->start_ns = clock_ns(CLOCK_MONOTONIC);
     t->record->paused_before_ns = arena_paused_ns(guest->arena, t->record->start_ns);
     thread_read_name(t);
-    lock_list();
+    threads_lock();
     t->next = guest->threads;
     guest->threads = t;
     t->record->next = guest->arena->first_thread;
     guest->arena->first_thread = arena_place(t->record);
-    unlock_list();
+    threads_unlock();
     charge_thread_begins(t);
     thread_current = t;
     return event_start(t);
@@ -180,14 +181,14 @@ void thread_end(void)
     trampoline_unmark(t, (uint64_t)__builtin_frame_address(0));
     exact_thread_ends();
     thread_current = NULL;
-    lock_list();
+    threads_lock();
     for (struct thread **at = &guest->threads; *at; at = &(*at)->next) {
         if (*at == t) {
             *at = t->next;
             break;
         }
     }
-    unlock_list();
+    threads_unlock();
     thread_keep(t);
 }
 
@@ -198,7 +199,7 @@ void thread_end(void)
 void threads_wait_for_handlers(void)
 {
     enum { LONGEST_NS = 2000000000 };
-    lock_list();
+    threads_lock();
     for (struct thread *t = guest->threads; t; t = t->next) {
         while (t != thread_current && t->busy)
             give_way();
@@ -208,7 +209,7 @@ void threads_wait_for_handlers(void)
         while (charge_is_at_work(t) && clock_ns(CLOCK_MONOTONIC) - start_ns < LONGEST_NS)
             give_way();
     }
-    unlock_list();
+    threads_unlock();
 }
 
 static void at_thread_end(void *argument)

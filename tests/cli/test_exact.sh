@@ -193,6 +193,24 @@ for options in "--duration 0.2" "--delay 0.1 --duration 0.1" "-e cpu --duration 
         echo "FAIL exact calls, $options: only $(fact calls part.ctp)"
 done
 
+# ct_pause and ct_resume: the code is the file's in between, and its calls are not counted.
+gcc -O2 -pthread -I "$here/../include" -o pause "$here/exact/pause.c" || exit 1
+expected=$(./pause)
+for options in "" "-e cpu --verify" "--duration 60"; do
+    # shellcheck disable=SC2086
+    said=$("$calltrail" record --no-lines --engine exact $options -o pause.ctp ./pause 2>&1)
+    check "paused, output $options" "$expected" "$said"
+    check "paused, calls $options" "counted 6,counted;work 6," \
+        "$("$calltrail" export --to folded --metric calls pause.ctp |
+            sed -En 's/.*;main;((not_)?counted(;work)? [0-9]+)$/\1/p' | sort | tr '\n' ,)"
+done
+expected=$(./pause threads)
+said=$("$calltrail" record --no-lines --engine exact -o pause.ctp ./pause threads 2>message)
+check "paused, output with threads" "$expected" "$said"
+check "paused, calls with threads" "counted 1," "$("$calltrail" export --to folded pause.ctp |
+    sed -En 's/.*;main;((not_)?counted [0-9]+)$/\1/p' | tr '\n' ,)"
+check "paused, message" 1 "$(grep -c 'calls after ct_resume were not counted: it had other threads' message)"
+
 # --height, against what the program measures itself.
 gcc -g -O1 -fno-omit-frame-pointer -o heights "$here/exact/heights.c" || exit 1
 "$calltrail" record --no-lines --engine exact --height -o heights.ctp ./heights >expected 2>/dev/null

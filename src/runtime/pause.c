@@ -1,0 +1,188 @@
+/*
+ * ct_pause and ct_resume: the program pauses its measurement, and all original code is back, as at
+ * the end of --duration (detach.c); a copy of the edited code waits until it goes on.
+ *
+ * To put the code back is safe whatever other threads do. The other way round it is not: one may
+ * stand between two instructions that become one. So a process goes on counting only if it has no
+ * other threads then; otherwise its calls are not counted any more, and a message says so.
+ */
+#include "runtime/exact.h"
+
+#include "runtime/arch/x86_64/syscall.h"
+#include "runtime/channel_format.h"
+#include "runtime/thread.h"
+
+#include <fcntl.h>
+#include <link.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+enum { PAGE = 4096 };
+
+static _Atomic uint32_t lock;
+static bool is_paused;
+
+static bool is_alone(void)
+{
+    struct stat threads; /* a folder with a folder for each */
+    return raw_syscall3(SYS_stat, (long)"/proc/self/task", (long)&threads, 0) >= 0 &&
+           threads.st_nlink == 3;
+}
+
+/* The module's file, if it is still there; -1 otherwise. */
+static int open_file(const struct edited_module *m)
+{
+    struct stat file;
+    int fd = (int)raw_syscall4(SYS_openat, AT_FDCWD, (long)m->from.path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd >= 0 && (raw_syscall3(SYS_fstat, fd, (long)&file, 0) < 0 || file.st_dev != m->device ||
+                    file.st_ino != m->inode)) {
+        raw_syscall3(SYS_close, fd, 0, 0);
+        return -1;
+    }
+    return fd;
+}
+
+/* A copy of the edited code: a mapping of the same file, but for the pages that differ. */
+static bool keep_edited(struct pristine *p, int file)
+{
+    uint8_t *copy = pristine_copy(p, file);
+    if (!copy)
+        return false;
+    raw_syscall3(SYS_mprotect, (long)copy, (long)p->bytes, PROT_READ | PROT_WRITE);
+    for (uint64_t at = 0; at < p->bytes; at += PAGE)
+        if (memcmp((const void *)(p->start + at), copy + at, PAGE) != 0)
+            memcpy(copy + at, (const void *)(p->start + at), PAGE);
+    raw_syscall3(SYS_mprotect, (long)copy, (long)p->bytes, PROT_READ);
+    p->edited = copy;
+    return true;
+}
+
+/* Maps a module's code as it is in its file and, if that is wanted, as it is now. */
+static bool prepare(struct edited_module *m, bool with_edited)
+{
+    struct edit_request from = m->from;
+    from.file = open_file(m);
+    pristine_unmap(m);
+    if (from.file < 0)
+        return false;
+    pristine_map(m, &from);
+    bool done = true;
+    for (unsigned k = 0; k < m->pristine_count; k++)
+        done = done && m->pristine[k].copies[0] && m->pristine[k].copies[1] &&
+               (!with_edited || keep_edited(&m->pristine[k], from.file));
+    raw_syscall3(SYS_close, from.file, 0, 0);
+    if (!done)
+        pristine_unmap(m);
+    return done;
+}
+
+/* How long a thread has had a processor so far, in ns. */
+static uint64_t ran_ns(uint32_t tid)
+{
+    char text[32];
+    long count = thread_read(tid, "/schedstat", text, sizeof text);
+    uint64_t ns = 0;
+    for (long i = 0; i < count && text[i] >= '0' && text[i] <= '9'; i++)
+        ns = ns * 10 + (uint64_t)(text[i] - '0');
+    return ns;
+}
+
+/*
+ * Until every other thread has run for a while since, or sleeps: then nobody is on the way through
+ * the rooms that short sites hop to. False: that took too long.
+ */
+static bool wait_for_others(void)
+{
+    enum { PATIENCE = 1000, STEP_NS = 1000000, WHILE_NS = 100000 };
+    uint32_t self = (uint32_t)raw_syscall3(SYS_gettid, 0, 0, 0);
+    for (struct thread *t = threads_lock(); t; t = t->next)
+        t->ran_before_ns = ran_ns(t->tid);
+    threads_unlock();
+    for (unsigned i = 0; i < PATIENCE; i++) {
+        struct timespec step = {0, STEP_NS};
+        bool all = true;
+        for (struct thread *t = threads_lock(); t && all; t = t->next)
+            all = !t->record || t->tid == self || thread_sleeps(t->tid) ||
+                  ran_ns(t->tid) > t->ran_before_ns + WHILE_NS;
+        threads_unlock();
+        if (all)
+            return true;
+        raw_syscall3(SYS_nanosleep, (long)&step, 0, 0);
+    }
+    return false;
+}
+
+void exact_pause(void)
+{
+    if (guest->arena->detach || is_confined() ||
+        __atomic_exchange_n((uint32_t *)&lock, 1, __ATOMIC_ACQUIRE))
+        return;
+    const struct edited_list *list = edited_loaded();
+    const bool alone = is_alone();
+    bool all = true, rooms = false;
+    for (uint32_t i = 0; i < list->count; i++)
+        all &= prepare(list->items[i], true);
+    guest->arena->not_paused |= !all;
+    modules_unwatch();
+    for (uint32_t i = 0; i < list->count; i++) {
+        struct edited_module *m = list->items[i];
+        for (unsigned k = 0; k < m->pristine_count; k++) {
+            struct pristine *p = &m->pristine[k];
+            p->has_rooms = !alone && pristine_keep_rooms(m, p);
+            rooms |= p->has_rooms;
+            pristine_put_back(p, 0);
+        }
+    }
+    if (rooms && wait_for_others())
+        for (uint32_t i = 0; i < list->count; i++)
+            for (unsigned k = 0; k < list->items[i]->pristine_count; k++)
+                if (list->items[i]->pristine[k].has_rooms)
+                    pristine_put_back(&list->items[i]->pristine[k], 1);
+    is_paused = true;
+    __atomic_store_n((uint32_t *)&lock, 0, __ATOMIC_RELEASE);
+}
+
+/* The edited code takes its place again. */
+static void put_edited(struct pristine *p)
+{
+    raw_syscall3(SYS_mprotect, (long)p->edited, (long)p->bytes, PROT_READ | PROT_EXEC);
+    raw_syscall6(SYS_mremap, (long)p->edited, (long)p->bytes, (long)p->bytes,
+                 MREMAP_MAYMOVE | MREMAP_FIXED, (long)p->start, 0);
+    p->edited = NULL;
+}
+
+/* With the linker's lock: no other thread changes its list meanwhile. */
+static int look_at_modules(struct dl_phdr_info *info, size_t bytes, void *unused)
+{
+    (void)info;
+    (void)bytes;
+    (void)unused;
+    modules_refresh();
+    modules_watch();
+    return 1;
+}
+
+void exact_resume(void)
+{
+    if (!is_paused || is_confined() || __atomic_exchange_n((uint32_t *)&lock, 1, __ATOMIC_ACQUIRE))
+        return;
+    is_paused = false;
+    guest->arena->not_resumed |= !is_alone();
+    dl_iterate_phdr(look_at_modules, NULL); /* what has come and gone meanwhile */
+    const struct edited_list *list = edited_loaded();
+    for (uint32_t i = 0; i < list->count && !guest->arena->not_resumed; i++) {
+        struct edited_module *m = list->items[i];
+        for (unsigned k = 0; k < m->pristine_count; k++) {
+            struct pristine *p = &m->pristine[k];
+            if (p->edited && !guest->arena->detach)
+                put_edited(p);
+        }
+        pristine_unmap(m);
+        if ((guest->flags & CHANNEL_DETACHES) && !guest->arena->detach)
+            prepare(m, false);
+    }
+    exact_forget_stack(); /* frames may have come and gone in the same places */
+    __atomic_store_n((uint32_t *)&lock, 0, __ATOMIC_RELEASE);
+}
