@@ -196,9 +196,10 @@ static void say_what_is_missing(const struct server *server, const char *path)
         const struct arena_header *h = server->arenas.items[i].header;
         if (h->modules_not_edited)
             fprintf(stderr,
-                    "calltrail: pid %u: calls from %u modules were not counted: their edit plans "
-                    "came too late, or no memory near them was free\n",
-                    (unsigned)server->arenas.items[i].pid, h->modules_not_edited);
+                    "calltrail: pid %u: calls from %u module%s were not counted: the edit plans "
+                    "came too late, or no memory nearby was free\n",
+                    (unsigned)server->arenas.items[i].pid, h->modules_not_edited,
+                    h->modules_not_edited == 1 ? "" : "s");
         if (h->is_too_high)
             fprintf(
                 stderr,
