@@ -328,13 +328,14 @@ static uint32_t measure_tick_cost(void)
     return (uint32_t)(delay_ns < UINT32_MAX ? delay_ns * 3 / 4 : 0);
 }
 
-static int choose_runtime(const struct record_options *options, const char *path, char **runtime,
+static int choose_runtime(const struct record_options *options,
+                          const struct program_modules *modules, const char *path, char **runtime,
                           struct ct_error *err)
 {
     const char *name = options->events.mask & ~(uint32_t)EVENT_CPU ? "libcalltrail-events.so"
                                                                    : "libcalltrail-rt.so";
     if (options->events.mask & EVENTS_OF_MEMORY) {
-        struct program_memory memory = prepare_memory(path);
+        struct program_memory memory = prepare_memory(modules);
         if (memory.has_new_operator)
             name = "libcalltrail-events-new.so";
         if (memory.has_malloc)
@@ -371,10 +372,14 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
         status = check_output(options->output, err);
     if (status == CT_OK && options->trace)
         status = check_output(options->trace, err);
+    struct program_modules modules = {0};
+    if (status == CT_OK) {
+        modules = prepare_list(path);
+        status = choose_runtime(options, &modules, path, &runtime, err);
+    }
     if (status == CT_OK)
-        status = choose_runtime(options, path, &runtime, err);
-    if (status == CT_OK)
-        prepare_maps(path, options->exact);
+        prepare_maps(&modules, options->exact);
+    prepare_free(&modules);
     if (status == CT_OK && (status = server_open(&server, period_ns, flags, err)) == CT_OK) {
         if (server.maps.cache.warning.text[0])
             fprintf(stderr, "calltrail: warning: %s\n", server.maps.cache.warning.text);
