@@ -246,6 +246,7 @@ static void add_thread(struct collector *c, const struct arena_view *v,
         write_rest_only(c, v, t, tree, thread, next_node);
     c->process.calls += tree->calls;
     c->process.records += tree->records;
+    c->process.guessed += grown_guessed(tree);
     free_grown(tree);
     totals_add_thread(&c->process, t);
 }
@@ -403,6 +404,7 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     c->process.arena_bytes = h->used;
     c->process.sites = h->sites;
     c->process.sites_not_edited = h->sites_not_edited;
+    c->process.modules_not_edited = h->modules_not_edited;
     for (unsigned k = 0; k < ARENA_LOSSES; k++)
         c->process.lost += h->lost[k];
     c->process.threads_not_sampled = h->threads_not_sampled;

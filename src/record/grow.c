@@ -95,6 +95,19 @@ void grow_samples(struct grown_tree *g, const struct arena_view *v, const struct
     vec_free(&list.items);
 }
 
+uint64_t grown_guessed(const struct grown_tree *g)
+{
+    uint64_t samples = 0;
+    bool *guessed = must_calloc(g->items.count, sizeof *guessed);
+    for (size_t i = 0; i < g->items.count; i++) {
+        const struct grown_node *n = &g->items.items[i];
+        guessed[i] = (i && guessed[n->parent]) || (KEY_FLAGS(n->key) & KEY_GUESSED);
+        samples += guessed[i] && n->measured ? n->measured->count : 0;
+    }
+    free(guessed);
+    return samples;
+}
+
 void record_tables_begin(struct record_tables *tables, const struct arena_view *v, bool heights)
 {
     size_t room = v->size / ARENA_RECORD_ALIGN + 1;

@@ -29,6 +29,9 @@ uint32_t grown_child(struct grown_tree *tree, uint32_t parent, uint64_t key);
 void grow_samples(struct grown_tree *tree, const struct arena_view *view,
                   const struct arena_thread *thread, uint32_t node_bytes);
 
+/* The samples of a tree whose stack has a frame that is a guess. */
+uint64_t grown_guessed(const struct grown_tree *tree);
+
 /*
  * What is known of the records of one arena, by their places: the node that its callees hang below,
  * and, for heights, the slot of the outermost record that has one.

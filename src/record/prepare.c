@@ -29,14 +29,12 @@
 extern char **environ;
 
 struct module {
-    char *path;
+    const char *path;
     off_t size;
 };
 
 struct preparation {
     struct map_cache cache;
-    struct program_memory memory; /* or this is what is to be found out */
-    bool memory_only;
     bool with_plans;            /* edit plans, too */
     VEC(struct module) missing; /* modules without a map, largest first */
 };
@@ -101,46 +99,52 @@ static bool defines(const struct elf_file *file, const char *wanted)
     return false;
 }
 
-static void look_at_memory(struct preparation *p, const char *path, bool is_program)
+struct program_memory prepare_memory(const struct program_modules *modules)
 {
-    struct elf_file file;
-    if (elf_open_identity(path, &file, NULL) != CT_OK)
-        return;
-    bool has_malloc = defines(&file, "malloc");
-    if (is_program)
-        p->memory.has_malloc = has_malloc;
-    else if (has_malloc && defines(&file, "_Znwm"))
-        p->memory.has_new_operator = true;
-    elf_close(&file);
+    struct program_memory memory = {0};
+    for (size_t i = 0; i < modules->paths.count; i++) {
+        struct elf_file file;
+        if (elf_open_identity(modules->paths.items[i], &file, NULL) != CT_OK)
+            continue;
+        bool has_malloc = defines(&file, "malloc");
+        if (i == 0)
+            memory.has_malloc = has_malloc;
+        else if (has_malloc && defines(&file, "_Znwm"))
+            memory.has_new_operator = true;
+        elf_close(&file);
+    }
+    return memory;
 }
 
 static void add_if_missing(struct preparation *p, const char *path)
 {
     struct stat status;
-    for (size_t i = 0; i < p->missing.count; i++)
-        if (strcmp(p->missing.items[i].path, path) == 0)
-            return;
     bool is_there =
         p->with_plans ? plan_is_cached(&p->cache, path) : map_is_cached(&p->cache, path);
     if (stat(path, &status) == 0 && !is_there)
-        vec_push(&p->missing, (struct module){must_strdup(path), status.st_size});
+        vec_push(&p->missing, (struct module){path, status.st_size});
+}
+
+static void add_path(struct program_modules *modules, const char *path)
+{
+    for (size_t i = 0; i < modules->paths.count; i++)
+        if (strcmp(modules->paths.items[i], path) == 0)
+            return;
+    vec_push(&modules->paths, must_strdup(path));
 }
 
 /* A line is "NAME => PATH (ADDRESS)" or "PATH (ADDRESS)"; the vdso has no path. */
-static void take_line(struct preparation *p, char *line)
+static void take_line(struct program_modules *modules, char *line)
 {
     char *arrow = strstr(line, " => "), *path = arrow ? arrow + 4 : line + strspn(line, " \t");
     char *address = strstr(path, " (0x");
     if (*path != '/' || !address)
         return;
     *address = '\0';
-    if (p->memory_only)
-        look_at_memory(p, path, false);
-    else
-        add_if_missing(p, path);
+    add_path(modules, path);
 }
 
-static void list_libraries(struct preparation *p, char *linker, char *program)
+static void list_libraries(struct program_modules *modules, char *linker, char *program)
 {
     pid_t child;
     int fd = start_listing(linker, program, &child);
@@ -148,7 +152,7 @@ static void list_libraries(struct preparation *p, char *linker, char *program)
     char *line = NULL;
     size_t room = 0;
     while (lines && getline(&line, &room, lines) > 0)
-        take_line(p, line);
+        take_line(modules, line);
     free(line);
     if (lines)
         fclose(lines);
@@ -242,35 +246,36 @@ static void make_missing(struct preparation *p)
     munmap(next, sizeof *next);
 }
 
-struct program_memory prepare_memory(const char *path)
+struct program_modules prepare_list(const char *path)
 {
-    struct preparation p = {.memory_only = true};
+    struct program_modules modules = {0};
     char *program = target_elf(path), *linker = find_linker(program);
-    look_at_memory(&p, program, true);
+    add_path(&modules, program);
     if (linker)
-        list_libraries(&p, linker, program);
+        list_libraries(&modules, linker, program);
     free(linker);
     free(program);
-    return p.memory;
+    return modules;
 }
 
-void prepare_maps(const char *path, bool with_plans)
+void prepare_free(struct program_modules *modules)
+{
+    for (size_t i = 0; i < modules->paths.count; i++)
+        free(modules->paths.items[i]);
+    vec_free(&modules->paths);
+}
+
+void prepare_maps(const struct program_modules *modules, bool with_plans)
 {
     struct preparation p = {.with_plans = with_plans};
     map_cache_open(&p.cache);
     if (p.cache.folder) {
-        char *program = target_elf(path), *linker = find_linker(program);
-        add_if_missing(&p, program);
-        if (linker)
-            list_libraries(&p, linker, program);
+        for (size_t i = 0; i < modules->paths.count; i++)
+            add_if_missing(&p, modules->paths.items[i]);
         qsort(p.missing.items, p.missing.count, sizeof *p.missing.items, larger_first);
         if (p.missing.count)
             make_missing(&p);
-        free(linker);
-        free(program);
     }
-    for (size_t i = 0; i < p.missing.count; i++)
-        free(p.missing.items[i].path);
     vec_free(&p.missing);
     map_cache_close(&p.cache);
 }

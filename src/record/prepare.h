@@ -3,7 +3,24 @@
 #ifndef RECORD_PREPARE_H
 #define RECORD_PREPARE_H
 
+#include "base/vec.h"
+
 #include <stdbool.h>
+
+/* Paths: the program, and then the libraries that it is linked with. */
+struct program_modules {
+    VEC(char *) paths;
+};
+
+struct program_modules prepare_list(const char *path);
+void prepare_free(struct program_modules *modules);
+
+/*
+ * Makes the maps, and with engine exact the edit plans, that are not in the cache yet, on all
+ * processors. What cannot be made now is no error: the server tries again when the program asks for
+ * it.
+ */
+void prepare_maps(const struct program_modules *modules, bool with_plans);
 
 /* Where the program's memory comes from. */
 struct program_memory {
@@ -11,14 +28,6 @@ struct program_memory {
     bool has_new_operator; /* a library has both malloc and operator new: jemalloc, tcmalloc */
 };
 
-/*
- * Makes the maps, and with engine exact the edit plans, that are not in the cache yet, of the
- * program at `path` and of the libraries that it is linked with, on all processors. What cannot be
- * made now is no error: the server tries again when the program asks for it.
- */
-void prepare_maps(const char *path, bool with_plans);
-
-/* Asks the program and the libraries that it is linked with. */
-struct program_memory prepare_memory(const char *path);
+struct program_memory prepare_memory(const struct program_modules *modules);
 
 #endif

@@ -196,9 +196,10 @@ static void say_what_is_missing(const struct server *server, const char *path)
         const struct arena_header *h = server->arenas.items[i].header;
         if (h->modules_not_edited)
             fprintf(stderr,
-                    "calltrail: pid %u: calls from %u modules were not counted: their edit plans "
-                    "came too late, or no memory near them was free\n",
-                    (unsigned)server->arenas.items[i].pid, h->modules_not_edited);
+                    "calltrail: pid %u: calls from %u module%s were not counted: the edit plans "
+                    "came too late, or no memory nearby was free\n",
+                    (unsigned)server->arenas.items[i].pid, h->modules_not_edited,
+                    h->modules_not_edited == 1 ? "" : "s");
         if (h->not_paused)
             fprintf(stderr,
                     "calltrail: pid %u: calls between ct_pause and ct_resume were counted, too: "
@@ -337,13 +338,14 @@ static uint32_t measure_tick_cost(void)
     return (uint32_t)(delay_ns < UINT32_MAX ? delay_ns * 3 / 4 : 0);
 }
 
-static int choose_runtime(const struct record_options *options, const char *path, char **runtime,
+static int choose_runtime(const struct record_options *options,
+                          const struct program_modules *modules, const char *path, char **runtime,
                           struct ct_error *err)
 {
     const char *name = options->events.mask & ~(uint32_t)EVENT_CPU ? "libcalltrail-events.so"
                                                                    : "libcalltrail-rt.so";
     if (options->events.mask & EVENTS_OF_MEMORY) {
-        struct program_memory memory = prepare_memory(path);
+        struct program_memory memory = prepare_memory(modules);
         if (memory.has_new_operator)
             name = "libcalltrail-events-new.so";
         if (memory.has_malloc)
@@ -380,10 +382,14 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
         status = check_output(options->output, err);
     if (status == CT_OK && options->trace)
         status = check_output(options->trace, err);
+    struct program_modules modules = {0};
+    if (status == CT_OK) {
+        modules = prepare_list(path);
+        status = choose_runtime(options, &modules, path, &runtime, err);
+    }
     if (status == CT_OK)
-        status = choose_runtime(options, path, &runtime, err);
-    if (status == CT_OK)
-        prepare_maps(path, options->exact);
+        prepare_maps(&modules, options->exact);
+    prepare_free(&modules);
     if (status == CT_OK && (status = server_open(&server, period_ns, flags, err)) == CT_OK) {
         if (server.maps.cache.warning.text[0])
             fprintf(stderr, "calltrail: warning: %s\n", server.maps.cache.warning.text);

@@ -29,6 +29,7 @@ void totals_add(struct totals *sum, const struct totals *part)
 {
     sum->samples += part->samples;
     sum->complete += part->complete;
+    sum->guessed += part->guessed;
     sum->walked += part->walked;
     sum->checked += part->checked;
     sum->differ += part->differ;
@@ -45,6 +46,7 @@ void totals_add(struct totals *sum, const struct totals *part)
     sum->calls_in_bursts += part->calls_in_bursts;
     sum->calls_between += part->calls_between;
     sum->sites_not_edited += part->sites_not_edited;
+    sum->modules_not_edited += part->modules_not_edited;
     sum->lost += part->lost;
     sum->merged += part->merged;
     sum->handler_ticks += part->handler_ticks;
@@ -90,6 +92,7 @@ void totals_write(const struct totals *t, const struct fact_kinds *kinds, struct
     profile_fact_u64(w, scope, index, "arena_bytes", t->arena_bytes);
     profile_fact_u64(w, scope, index, "threads_not_sampled", t->threads_not_sampled);
     profile_fact_u64(w, scope, index, "walks_complete", t->complete);
+    profile_fact_u64(w, scope, index, "walks_guessed", t->guessed);
     profile_fact_u64(w, scope, index, "walks_total", t->samples);
     profile_fact_f64(w, scope, index, "handler_ns_p50", percentile_ns(t, 0.5, ticks));
     profile_fact_f64(w, scope, index, "handler_ns_p99", percentile_ns(t, 0.99, ticks));
@@ -109,6 +112,7 @@ void totals_write(const struct totals *t, const struct fact_kinds *kinds, struct
             profile_fact_u64(w, scope, index, slow_names[i], t->slow[i]);
         profile_fact_u64(w, scope, index, "sites", t->sites);
         profile_fact_u64(w, scope, index, "sites_not_edited", t->sites_not_edited);
+        profile_fact_u64(w, scope, index, "modules_not_edited", t->modules_not_edited);
     }
     profile_fact_u64(w, scope, index, "verify_checked", t->checked);
     profile_fact_u64(w, scope, index, "verify_differ", t->differ);

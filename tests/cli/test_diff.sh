@@ -3,39 +3,8 @@
 # statuses. scripts/check-diff has the long runs.
 # Needs CALLTRAIL, SAMPLE_PROFILE and FIXED_PROFILE: paths of the programs. REBASE=1 rewrites the golden
 # outputs: look at each before keeping it.
-: "${CALLTRAIL:?the path of calltrail}" "${SAMPLE_PROFILE:?the path of sample_profile}"
-: "${FIXED_PROFILE:?the path of fixed_profile}"
-golden=$(cd "$(dirname "$0")/golden" && pwd) || exit 1
-for program in CALLTRAIL SAMPLE_PROFILE FIXED_PROFILE; do
-    eval "value=\$$program"
-    case $value in /*) ;; *) eval "$program=\$PWD/\$value" ;; esac
-done
-dir=$(mktemp -d) && cd "$dir" || exit 1
-trap 'rm -rf "$dir"' EXIT
-export LC_ALL=C.UTF-8
-unset COLUMNS NO_COLOR PAGER
-failures=0
-
-ok() { echo "ok $1"; }
-fail() {
-    echo "FAIL $1: $2"
-    failures=$((failures + 1))
-}
-
-# golden NAME ARGUMENTS…: the output of calltrail with these arguments is that of the file.
-golden() {
-    name=$1
-    shift
-    if ! "$CALLTRAIL" "$@" >out 2>err; then
-        fail "$name" "$(cat err)"
-    elif [ -n "${REBASE:-}" ]; then
-        cp out "$golden/$name.txt" && ok "$name (rewritten)"
-    elif ! diff "$golden/$name.txt" out >difference 2>&1; then
-        fail "$name" "$(head -4 difference | tr '\n' ' ')"
-    else
-        ok "$name"
-    fi
-}
+. "$(dirname "$0")/checks.sh"
+needs CALLTRAIL SAMPLE_PROFILE FIXED_PROFILE
 
 # exits NAME STATUS PATTERN ARGUMENTS…: the status, and what one of the lines of its output is.
 exits() {
@@ -87,9 +56,9 @@ golden diff-json diff --json a.ctp c.ctp
 golden diff-contexts-csv diff --by context --csv a.ctp gone.ctp
 golden diff-exact diff --metric malloc fixed.ctp fixed.ctp
 LC_ALL=C golden diff-ascii diff --by context a.ctp c.ctp
-widest=$(cat "$golden"/diff-80.txt "$golden"/diff-contexts-80.txt | wc -L)
+widest=$(cat "$here"/golden/diff-80.txt "$here"/golden/diff-contexts-80.txt | wc -L)
 if [ "$widest" -le 80 ]; then ok fits-80-columns; else fail fits-80-columns "$widest"; fi
-if python3 -m json.tool "$golden/diff-json.txt" >out; then ok json-parses; else fail json-parses ''; fi
+if python3 -m json.tool "$here/golden/diff-json.txt" >out; then ok json-parses; else fail json-parses ''; fi
 
 # ---- What is reported
 

@@ -70,6 +70,14 @@ check "nothing is left alone" "" "$(cat said)"
 check "every load is counted" 12600 "$("$calltrail" export --to folded reload.ctp |
     sed -n 's/.*;loop_call;tick //p')"
 
+# A library that has no memory near it is left alone, and that is said.
+gcc -g -O1 -rdynamic -o no_room "$here/exact/no_room.c" || exit 1
+"$calltrail" record --no-lines --engine exact -o no_room.ctp ./no_room ./libshort.so 2>said >printed
+check "no room" "3 calls" "$(cat printed)"
+check "no room is said" 1 "$(grep -c 'calls from 1 module were not counted' said)"
+check "no room in info" 1 "$(fact modules_not_edited no_room.ctp)"
+check "room for all" 0 "$(fact modules_not_edited all.ctp)"
+
 usage() { # name, words, options...
     local name=$1 words=$2
     shift 2

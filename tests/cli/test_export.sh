@@ -2,40 +2,10 @@
 # calltrail export: every format against the profile as an independent reader sees it, over generated
 # profiles; and by programs that others wrote: pprof, callgrind_annotate, sqlite3.
 # Needs CALLTRAIL, GEN_PROFILE and FIXED_PROFILE: paths of the programs.
-: "${CALLTRAIL:?the path of calltrail}" "${GEN_PROFILE:?the path of gen_profile}"
-: "${FIXED_PROFILE:?the path of fixed_profile}"
-oracle=$(cd "$(dirname "$0")/../oracle" && pwd)/export_check.py || exit 1
-for program in CALLTRAIL GEN_PROFILE FIXED_PROFILE; do
-    eval "value=\$$program"
-    case $value in /*) ;; *) eval "$program=\$PWD/\$value" ;; esac
-done
-dir=$(mktemp -d) && cd "$dir" || exit 1
-trap 'rm -rf "$dir"' EXIT
-export LC_ALL=C.UTF-8 HOME="$dir" PPROF_TMPDIR="$dir"
-failures=0
-
-ok() { echo "ok $1"; }
-fail() {
-    echo "FAIL $1: $2"
-    failures=$((failures + 1))
-}
-holds() {
-    name=$1
-    shift
-    if "$@" >out 2>err; then ok "$name"; else fail "$name" "$(cat out err | tail -1)"; fi
-}
-refused() { # name, status, pattern, arguments
-    name=$1 status=$2 pattern=$3
-    shift 3
-    "$CALLTRAIL" "$@" >out 2>err
-    got=$?
-    if [ $got -ne "$status" ] || [ -s out ] || [ "$(wc -l <err)" -ne 1 ] ||
-        ! grep -q -- "$pattern" err; then
-        fail "$name" "status $got: $(head -2 err | tr '\n' ' ')"
-    else
-        ok "$name"
-    fi
-}
+. "$(dirname "$0")/checks.sh"
+needs CALLTRAIL GEN_PROFILE FIXED_PROFILE
+oracle=$here/../oracle/export_check.py
+export HOME="$dir" PPROF_TMPDIR="$dir"
 
 "$FIXED_PROFILE" fixed.ctp || exit 1
 formats='folded pprof speedscope callgrind firefox chrome sqlite json'

@@ -2,52 +2,11 @@
 # calltrail kctx: counts and explanations of random traces against brute force, damaged traces, errors
 # and exit statuses. How the text looks is in test_report.sh (--view kctx).
 # Needs CALLTRAIL, GEN_PROFILE, GEN_TRACE, CCT_DUMP and FIXED_PROFILE: paths of the programs.
-: "${CALLTRAIL:?the path of calltrail}" "${GEN_PROFILE:?the path of gen_profile}"
-: "${GEN_TRACE:?the path of gen_trace}" "${CCT_DUMP:?the path of cct_dump}"
-: "${FIXED_PROFILE:?the path of fixed_profile}"
-oracle=$(cd "$(dirname "$0")/../oracle" && pwd) || exit 1
+. "$(dirname "$0")/checks.sh"
+needs CALLTRAIL GEN_PROFILE GEN_TRACE CCT_DUMP FIXED_PROFILE
+oracle=$here/../oracle
 objects=$(cd "$(dirname "$CALLTRAIL")" && pwd)/liboffline.a.p
-for program in CALLTRAIL GEN_PROFILE GEN_TRACE CCT_DUMP FIXED_PROFILE; do
-    eval "value=\$$program"
-    case $value in /*) ;; *) eval "$program=\$PWD/\$value" ;; esac
-done
-dir=$(mktemp -d) && cd "$dir" || exit 1
-trap 'rm -rf "$dir"' EXIT
-export LC_ALL=C.UTF-8 PYTHONDONTWRITEBYTECODE=1
-unset COLUMNS NO_COLOR PAGER
-failures=0
-
-ok() { echo "ok $1"; }
-fail() {
-    echo "FAIL $1: $2"
-    failures=$((failures + 1))
-}
-
-# refused NAME STATUS PATTERN ARGUMENTS…: one line on stderr that matches, nothing on stdout.
-refused() {
-    name=$1 status=$2 pattern=$3
-    shift 3
-    "$CALLTRAIL" "$@" >out 2>err
-    got=$?
-    if [ $got -ne "$status" ]; then
-        fail "$name" "status $got, not $status"
-    elif [ -s out ]; then
-        fail "$name" "it printed something on stdout"
-    elif [ "$(wc -l <err)" -ne 1 ]; then
-        fail "$name" "not one line: $(cat err)"
-    elif ! grep -q -- "$pattern" err; then
-        fail "$name" "not '$pattern': $(cat err)"
-    else
-        ok "$name"
-    fi
-}
-
-# holds NAME COMMAND…: the command succeeds.
-holds() {
-    name=$1
-    shift
-    if "$@" >out 2>err; then ok "$name"; else fail "$name" "$(cat out err | tail -1)"; fi
-}
+export PYTHONDONTWRITEBYTECODE=1
 
 # same NAME: the files `expected` and `out` are the same.
 same() {

@@ -2,27 +2,10 @@
 # calltrail merge: any order and any grouping gives the same bytes; sums against those of the parts, by
 # programs that know nothing of merging; many files in bounded memory; errors.
 # Needs CALLTRAIL, GEN_PROFILE, FIXED_PROFILE and SAMPLE_PROFILE: paths of the programs.
-: "${CALLTRAIL:?the path of calltrail}" "${GEN_PROFILE:?the path of gen_profile}"
-: "${FIXED_PROFILE:?the path of fixed_profile}" "${SAMPLE_PROFILE:?the path of sample_profile}"
-oracle=$(cd "$(dirname "$0")/../oracle" && pwd)/ctp_reader.py
-for program in CALLTRAIL GEN_PROFILE FIXED_PROFILE SAMPLE_PROFILE; do
-    eval "value=\$$program"
-    case $value in /*) ;; *) eval "$program=\$PWD/\$value" ;; esac
-done
-dir=$(mktemp -d) && cd "$dir" || exit 1
-trap 'rm -rf "$dir"' EXIT
-failures=0
+. "$(dirname "$0")/checks.sh"
+needs CALLTRAIL GEN_PROFILE FIXED_PROFILE SAMPLE_PROFILE
+oracle=$here/../oracle/ctp_reader.py
 
-ok() { echo "ok $1"; }
-fail() {
-    echo "FAIL $1: $2"
-    failures=$((failures + 1))
-}
-holds() {
-    name=$1
-    shift
-    if "$@" >out 2>err; then ok "$name"; else fail "$name" "$(cat out err | tail -1)"; fi
-}
 refused() {
     name=$1 status=$2 pattern=$3
     shift 3

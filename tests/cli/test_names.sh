@@ -2,22 +2,14 @@
 # Names: source lines and inlined functions against addr2line and LLVM's, on builds of many kinds;
 # demangling against c++filt; record, symbolize, the cache, separate debug files, debuginfod; assembly
 # against objdump. Needs CALLTRAIL, the path of calltrail; the drivers are beside it in tests/.
-: "${CALLTRAIL:?the path of calltrail}"
-case $CALLTRAIL in /*) ;; *) CALLTRAIL=$PWD/$CALLTRAIL ;; esac
-oracle=$(cd "$(dirname "$0")/../oracle" && pwd) || exit 1
+. "$(dirname "$0")/checks.sh"
+needs CALLTRAIL
+oracle=$here/../oracle
 drivers=$(dirname "$CALLTRAIL")/tests
-dir=$(mktemp -d) && cd "$dir" || exit 1
 server=
 trap '[ -z "$server" ] || kill "$server"; rm -rf "$dir"' EXIT
-export LC_ALL=C.UTF-8 XDG_CACHE_HOME="$dir/cache"
+export XDG_CACHE_HOME="$dir/cache"
 unset DEBUGINFOD_URLS
-failures=0
-
-ok() { echo "ok $1"; }
-fail() {
-    echo "FAIL $1: $2"
-    failures=$((failures + 1))
-}
 
 # holds NAME COMMAND…: the command succeeds; its last line says why not.
 holds() {

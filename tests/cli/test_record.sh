@@ -82,6 +82,26 @@ check "one process then" holds "len(p['processes']) == 1"
 check "a delay longer than the run gives no samples" bash -c "'$CALLTRAIL' record --delay 100 -o '$work/p.ctp' '$work/burn' | grep -q done"
 check "none" holds "p['samples'] == 0"
 
+guessed() { # counted from the profile: samples whose stack has a frame that is a guess
+    gcc -O2 -fno-omit-frame-pointer -o "$work/jit" tests/torture/r14_jit.c &&
+        "$CALLTRAIL" record -o "$work/p.ctp" "$work/jit" >/dev/null || return 1
+    PYTHONPATH=tests/oracle PYTHONDONTWRITEBYTECODE=1 python3 - "$work/p.ctp" "$(fact walks_guessed)" <<'P'
+import sys
+import ctp_reader
+p = ctp_reader.Profile(sys.argv[1])
+guess, samples, guessed = set(), 0, 0
+for node, (parent, frame) in enumerate(zip(p.table(ctp_reader.PARENTS), p.table(ctp_reader.NODE_FRAMES))):
+    if parent in guess or frame != ctp_reader.NONE and p.table(ctp_reader.FRAMES)[frame][5] & 2:
+        guess.add(node)
+    count = round(p.values[0][node] / p.table(ctp_reader.METRICS)[0][4])
+    samples += count
+    guessed += count * (node in guess)
+print(samples, guessed, sys.argv[2])
+sys.exit(not 50 < guessed < samples - 50 or guessed != int(sys.argv[2]))
+P
+}
+check "walks with a guess are counted" guessed
+
 snapshot() { # SIGUSR2 while the program runs; a pipe says when it does
     mkfifo "$work/ready" "$work/go"
     "$CALLTRAIL" record -o "$work/s.ctp" sh -c "echo >'$work/ready'; read x <'$work/go'; exit 5" &

@@ -3,65 +3,8 @@
 # columns; sums against awk and python; errors and exit statuses.
 # Needs CALLTRAIL, GEN_PROFILE and FIXED_PROFILE: paths of the programs. REBASE=1 rewrites the golden
 # outputs: look at each before keeping it.
-: "${CALLTRAIL:?the path of calltrail}" "${GEN_PROFILE:?the path of gen_profile}"
-: "${FIXED_PROFILE:?the path of fixed_profile}"
-golden=$(cd "$(dirname "$0")/golden" && pwd) || exit 1
-for program in CALLTRAIL GEN_PROFILE FIXED_PROFILE; do
-    eval "value=\$$program"
-    case $value in /*) ;; *) eval "$program=\$PWD/\$value" ;; esac
-done
-dir=$(mktemp -d) && cd "$dir" || exit 1
-trap 'rm -rf "$dir"' EXIT
-export LC_ALL=C.UTF-8
-unset COLUMNS NO_COLOR PAGER
-failures=0
-
-ok() { echo "ok $1"; }
-fail() {
-    echo "FAIL $1: $2"
-    failures=$((failures + 1))
-}
-
-# golden NAME ARGUMENTS…: the output of calltrail with these arguments is that of the file.
-golden() {
-    name=$1
-    shift
-    if ! "$CALLTRAIL" "$@" >out 2>err; then
-        fail "$name" "$(cat err)"
-    elif [ -n "${REBASE:-}" ]; then
-        cp out "$golden/$name.txt" && ok "$name (rewritten)"
-    elif ! diff "$golden/$name.txt" out >difference 2>&1; then
-        fail "$name" "$(head -4 difference | tr '\n' ' ')"
-    else
-        ok "$name"
-    fi
-}
-
-# refused NAME STATUS PATTERN ARGUMENTS…: one line on stderr that matches, nothing on stdout.
-refused() {
-    name=$1 status=$2 pattern=$3
-    shift 3
-    "$CALLTRAIL" "$@" >out 2>err
-    got=$?
-    if [ $got -ne "$status" ]; then
-        fail "$name" "status $got, not $status"
-    elif [ -s out ]; then
-        fail "$name" "it printed something on stdout"
-    elif [ "$(wc -l <err)" -ne 1 ]; then
-        fail "$name" "not one line: $(cat err)"
-    elif ! grep -q -- "$pattern" err; then
-        fail "$name" "not '$pattern': $(cat err)"
-    else
-        ok "$name"
-    fi
-}
-
-# holds NAME COMMAND…: the command succeeds.
-holds() {
-    name=$1
-    shift
-    if "$@" >out 2>err; then ok "$name"; else fail "$name" "$(cat out err | tail -1)"; fi
-}
+. "$(dirname "$0")/checks.sh"
+needs CALLTRAIL GEN_PROFILE FIXED_PROFILE
 
 "$FIXED_PROFILE" fixed.ctp || exit 1
 holds fixed-profile-is-valid "$CALLTRAIL" info --check fixed.ctp
@@ -81,7 +24,7 @@ unset COLUMNS
 for view in $views; do
     golden "$view-json" report --view $view --json fixed.ctp
     golden "$view-csv" report --view $view --csv fixed.ctp
-    holds "$view-json-parses" python3 -m json.tool "$golden/$view-json.txt"
+    holds "$view-json-parses" python3 -m json.tool "$here/golden/$view-json.txt"
 done
 golden callers-csv report --callers 'malloc [libc.so.6]' --csv fixed.ctp
 golden callees-csv report --callees 'Engine::query(std::string const&)' --csv fixed.ctp
@@ -211,7 +154,7 @@ cp fixed.ctp calltrail.ctp
 "$CALLTRAIL" report --view flat fixed.ctp >first
 COLUMNS=nonsense "$CALLTRAIL" report --view flat fixed.ctp | cmp -s first - && ok bad-columns ||
     fail bad-columns "not 80 columns"
-widest=$(cat "$golden"/*-80.txt | wc -L)
+widest=$(cat "$here"/golden/*-80.txt | wc -L)
 holds fits-80-columns [ "$widest" -le 80 ]
 holds help-report "$CALLTRAIL" report --help
 holds help-export "$CALLTRAIL" export --help

@@ -12,6 +12,7 @@
  */
 #include "exact_truth.h"
 
+#include "step_driver.h"
 #include "step_memory.h"
 
 #include "base/file.h"
@@ -74,11 +75,7 @@ static _Noreturn void usage(const char *what)
 
 static uint64_t number(const char *text)
 {
-    char *end;
-    uint64_t value = strtoull(text, &end, 0);
-    if (end == text || *end != '\0' || text[0] == '-')
-        usage("a number was expected");
-    return value;
+    return driver_number(text, usage);
 }
 
 static struct settings parse_options(int argc, char **argv)
@@ -123,21 +120,6 @@ static struct settings parse_options(int argc, char **argv)
     if (!s.command[0])
         usage("which program?");
     return s;
-}
-
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-static uint64_t random_number(uint64_t seed)
-{
-    uint64_t z = seed * UINT64_C(0x9e3779b97f4a7c15) + UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9); /* splitmix64 */
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
 }
 
 /* --- the program, from outside
@@ -218,7 +200,8 @@ static void end_program(struct run *run)
 static int run_to_window(struct run *run, struct ct_error *err)
 {
     enum { MORE_NS = 20000000 };
-    uint64_t wait_ns = random_number(run->settings.seed) % (run->settings.after_ms * 1000000 + 1);
+    uint64_t random = run->settings.seed;
+    uint64_t wait_ns = driver_random(&random) % (run->settings.after_ms * 1000000 + 1);
     bool ready = false;
     run->code.pid = run->tracee.pid;
     run->code.modules.cache_folder = run->settings.map_cache;
@@ -461,7 +444,7 @@ int main(int argc, char **argv)
 {
     struct run run = {.settings = parse_options(argc, argv)};
     struct ct_error err;
-    double begin = seconds_now();
+    double begin = driver_seconds();
     setvbuf(stdout, NULL, _IOLBF, 0);
     int result = run.settings.map_cache ? make_folders(run.settings.map_cache, &err) : CT_OK;
     if (result == CT_OK)
@@ -472,7 +455,7 @@ int main(int argc, char **argv)
         result = begin_window(&run, &err);
     if (result == CT_OK)
         result = step_window(&run, &err);
-    run.seconds = seconds_now() - begin;
+    run.seconds = driver_seconds() - begin;
     bool is_good = run.engine.counts_before && report(&run);
     end_program(&run);
     if (result != CT_OK)

@@ -12,6 +12,7 @@
  * one in twenty needed an exception (see step_compare.h: they are rare, or they are not
  * understood), the oracle had trouble, or nothing was compared; 2 for a usage or other error.
  */
+#include "step_driver.h"
 #include "step_run.h"
 
 #include <getopt.h>
@@ -19,7 +20,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const char usage_text[] =
     "usage: step [options] [--] PROGRAM [ARGUMENTS]\n"
@@ -85,11 +85,7 @@ static _Noreturn void usage(const char *what)
 
 static uint64_t number(const char *text)
 {
-    char *end;
-    uint64_t value = strtoull(text, &end, 0);
-    if (end == text || *end != '\0' || text[0] == '-')
-        usage("a number was expected");
-    return value;
+    return driver_number(text, usage);
 }
 
 struct breakage {
@@ -190,13 +186,6 @@ static struct settings parse_options(int argc, char **argv)
     return s;
 }
 
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 static void print_results(const struct run *run, double seconds)
 {
     const struct findings *found = &run->comparer.findings;
@@ -236,13 +225,13 @@ int main(int argc, char **argv)
     run.comparer.break_kind = settings.breakage.kind;
     run.comparer.break_every = settings.breakage.every;
 
-    double begin = seconds_now();
+    double begin = driver_seconds();
     if ((settings.map_cache && make_folders(settings.map_cache, &err) != CT_OK) ||
         run_program(&run, &err) != CT_OK) {
         fprintf(stderr, "step: %s\n", err.text);
         return 2;
     }
-    print_results(&run, seconds_now() - begin);
+    print_results(&run, driver_seconds() - begin);
 
     bool failed = has_failed(&run, settings.allow_incomplete);
     comparer_free(&run.comparer);

@@ -1,5 +1,6 @@
 #include "step_run.h"
 
+#include "step_driver.h"
 #include "step_window.h"
 
 #include <inttypes.h>
@@ -182,14 +183,6 @@ static int step_child(struct run *run, struct thread *parent, struct ct_error *e
     return result;
 }
 
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
 /* libdwfl has blind spots too: where it fails, the window begins a few instructions later. */
 static int begin_window(struct run *run, struct thread *thread, bool *gone, struct ct_error *err)
 {
@@ -238,7 +231,7 @@ static int run_windows(struct run *run, struct thread *thread, struct ct_error *
     if (entry == 0 || tracee_run_to(&thread->tracee, entry) == STOP_GONE)
         return ct_fail(err, "%s: does not reach its entry point", run->comparer.program);
     for (uint64_t i = 0; i < run->options.windows && !at_limit(run); i++) {
-        uint64_t after_ns = next_random(&random) % (run->options.after_ms * 1000000 + 1);
+        uint64_t after_ns = driver_random(&random) % (run->options.after_ms * 1000000 + 1);
         bool gone;
         if (tracee_run(&thread->tracee, after_ns) == STOP_GONE)
             return CT_OK;
