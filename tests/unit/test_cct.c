@@ -5,6 +5,7 @@
  */
 #include "cct/contexts.h"
 #include "cct/explain.h"
+#include "cct/inverse_sizes.h"
 #include "cct/region.h"
 
 #include <inttypes.h>
@@ -518,6 +519,71 @@ static void check_similar(void **unused)
     }
 }
 
+/* Sizes of inverses that were not made, against those of the ones that are. */
+struct seen_values {
+    uint32_t k, times;
+    uint64_t sum, count;
+};
+
+static void see_values(void *user, uint32_t k, uint64_t *values, size_t count)
+{
+    struct seen_values *seen = user;
+    *seen = (struct seen_values){.k = k, .times = seen->times + 1, .count = count};
+    for (size_t i = 0; i < count; i++)
+        seen->sum += values[i];
+}
+
+static void check_sizes(const struct contexts *forest, uint32_t k, uint32_t metric)
+{
+    struct inverse_sizes sizes;
+    struct seen_values seen = {0};
+    struct contexts inverse, pruned;
+    uint64_t chains_with_value = 0, sum = 0;
+    inverse_sizes(forest, metric, &k, 1, see_values, &seen, &sizes);
+    contexts_invert(forest, k, &inverse);
+    contexts_prune(&inverse, &pruned);
+    for (uint32_t i = 0; i < inverse.count; i++) {
+        uint64_t own = inverse.values[(size_t)i * METRICS + metric];
+        for (uint32_t c = i + 1; c < inverse.count; c++)
+            if (inverse.nodes[c].parent == i)
+                own -= inverse.values[(size_t)c * METRICS + metric];
+        chains_with_value += own != 0;
+        sum += own;
+    }
+    const struct inverse_size *size = sizes.levels
+                                          ? &sizes.by_k[k < sizes.levels ? k : sizes.levels - 1]
+                                          : &(struct inverse_size){0};
+    assert_int_equal(size->nodes, inverse.count);
+    assert_int_equal(size->pruned, pruned.count);
+    assert_int_equal(size->chains, chains_with_value);
+    assert_int_equal(seen.times, 1);
+    assert_int_equal(seen.k, k);
+    assert_int_equal(seen.count, chains_with_value);
+    assert_int_equal(seen.sum, sum);
+    contexts_free(&inverse);
+    contexts_free(&pruned);
+    inverse_sizes_free(&sizes);
+}
+
+static void check_inverse_sizes(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
+        make_trace(seed);
+        for (uint32_t k = 0; k <= trace.depth + 1; k++) {
+            struct contexts cct, slabs;
+            build(FOREST_HASHED, false, FOREST_UNBOUNDED, NULL, &cct);
+            check_sizes(&cct, k, seed % METRICS);
+            contexts_free(&cct);
+            if (k == 0)
+                continue;
+            build(FOREST_HASHED, false, k, NULL, &slabs);
+            check_sizes(&slabs, k, seed % METRICS);
+            contexts_free(&slabs);
+        }
+    }
+}
+
 /* Labels of call sites, made into labels of functions afterwards, and at once. */
 static void check_sites(void **unused)
 {
@@ -738,6 +804,7 @@ int main(void)
         cmocka_unit_test(check_slabs_by_definition),
         cmocka_unit_test(check_pruning),
         cmocka_unit_test(check_similar),
+        cmocka_unit_test(check_inverse_sizes),
         cmocka_unit_test(check_sites),
         cmocka_unit_test(check_explaining),
         cmocka_unit_test(check_limits),
