@@ -93,6 +93,10 @@ static void make_trace(uint64_t seed)
     trace.threads = below(3) ? 1 : 1 + below(4);
     uint32_t depth_max = 1 + below(below(2) ? 6 : DEPTH_MAX), calls = below(CALLS_MAX);
     uint32_t fanout = 1 + below(4), share = 30 + below(60), root_only = below(2);
+    if (below(5) == 0) { /* bushy: more callees than a node has in a list */
+        trace.functions = fanout = 20 + below(40);
+        depth_max = 2 + below(3);
+    }
     while (trace.call_count < calls && trace.event_count < CALLS_MAX * 2 - 1) {
         uint32_t thread = below(trace.threads);
         struct stack *stack = &stacks[thread];
