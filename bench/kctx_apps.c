@@ -10,37 +10,17 @@
  * are joined. But where call sites are named, labels are functions.
  */
 #include "cct/inverse_sizes.h"
+#include "kctx_paper.h"
 #include "profile_forest.h"
 
 #include <dirent.h>
 #include <inttypes.h>
 #include <string.h>
 
-/* The paper's table 1. */
-struct published {
-    const char *name;
-    double functions, cct, cct_sites, calls, depth;
-};
-
-static const struct published papers[] = {
-    {"audacity", 6880, 5264498, 13131115, 960243960, 305},
-    {"evince", 4869, 2003454, 6772430, 92775397, 226},
-    {"firefox", 6076, 12670331, 30294063, 617296926, 433},
-    {"gedit", 5934, 3927949, 4183946, 419970719, 263},
-    {"gimp", 5275, 11350729, 26107261, 819811432, 291},
-    {"inkscape", 6426, 5854809, 13896175, 624835038, 299},
-    {"libreoffice", 16541, 16371565, 41395182, 657189223, 268},
-    {"vlc", 5808, 1844857, 3295907, 122164908, 173},
-};
-
 static const uint32_t ks[] = {0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50};
 static const double similar_shares[] = {10, 30, 50, 70, 90};
 
-enum {
-    KS = sizeof ks / sizeof *ks,
-    SHARES = sizeof similar_shares / sizeof *similar_shares,
-    PAPERS = sizeof papers / sizeof *papers
-};
+enum { KS = sizeof ks / sizeof *ks, SHARES = sizeof similar_shares / sizeof *similar_shares };
 
 struct size {
     uint32_t slabs; /* nodes of the forest of slabs; there is none for k = 0 */
@@ -99,21 +79,6 @@ static uint32_t main_process(const struct profile *p, struct app *app)
 }
 
 /* ---- Measures of trees ----------------------------------------------------------------------- */
-
-static double inner_degree(const struct contexts *c)
-{
-    uint8_t *is_inner = must_calloc((size_t)c->count + 1, 1);
-    uint32_t children = 0, inner = 0;
-    for (uint32_t i = 0; i < c->count; i++)
-        if (c->nodes[i].parent != CONTEXTS_NONE) {
-            children++;
-            is_inner[c->nodes[i].parent] = 1;
-        }
-    for (uint32_t i = 0; i < c->count; i++)
-        inner += is_inner[i];
-    free(is_inner);
-    return inner ? (double)children / inner : 0;
-}
 
 /* The mean height of trees; in `deepest` the greatest. */
 static double mean_height(const struct contexts *c, uint32_t *deepest)
@@ -180,7 +145,7 @@ static uint32_t slab_nodes(const struct contexts *tree, uint32_t k, double *degr
     uint32_t nodes = forest.node_count;
     if (degree) {
         contexts_from_forest(&forest, &slabs);
-        *degree = inner_degree(&slabs);
+        *degree = contexts_degree(&slabs);
         contexts_free(&slabs);
     }
     region_end(&region);
@@ -256,7 +221,7 @@ static void measure(const char *path, struct app *app)
     strings_free(&places);
     profile_close(&p);
     app->cct = tree.count;
-    app->degree = inner_degree(&tree);
+    app->degree = contexts_degree(&tree);
     mean_height(&tree, &app->depth);
     measure_heat(&tree, app);
     measure_sizes(&tree, app);
@@ -273,14 +238,6 @@ static void measure(const char *path, struct app *app)
 
 /* ---- Tables ---------------------------------------------------------------------------------- */
 
-static const struct published *paper_of(const char *name)
-{
-    for (int i = 0; i < PAPERS; i++)
-        if (strcmp(papers[i].name, name) == 0)
-            return &papers[i];
-    return NULL;
-}
-
 /* A number, and the paper's in brackets if it has one. */
 static void cell(double ours, const struct published *paper, double theirs)
 {
@@ -296,7 +253,7 @@ static void print_apps(const struct app *apps, size_t count)
          "sites | calls | depth | degree |\n|---|---:|---:|---:|---:|---:|---:|");
     for (size_t i = 0; i < count; i++) {
         const struct app *a = &apps[i];
-        const struct published *paper = paper_of(a->name);
+        const struct published *paper = published_of(a->name);
         if (a->reason)
             continue;
         printf("| %s |", a->name);
