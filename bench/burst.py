@@ -149,8 +149,8 @@ def main(build, folder, rounds):
             file.write(text)
     programs = {"perl": ["perl", "in.pl"], "python3": ["/usr/bin/python3", "in.py"],
                 "lua5.4": ["lua5.4", "in.lua"], "sqlite3": ["sqlite3", "-init", "in.sql", ":memory:", ".quit"]}
-    print("| | counted | tree overlap | chains found | same chains | contexts seen | estimates off by, points | as near as said "
-          "| bursts | calls seen | CPU time, plain = 1 |")
+    print("| | counted | tree overlap | chains found | same chains | contexts seen | estimates off by, points "
+          "| as near as said | bursts | calls seen | CPU time, plain = 1 |")
     print("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for name, command in programs.items():
         plain = statistics.median(cpu_seconds(command, work) for _ in range(rounds))
@@ -158,7 +158,8 @@ def main(build, folder, rounds):
         whole = work + "/whole.ctp"
         cpu_seconds(record + [whole] + command, work)
         exact, exact_chains = shares(whole), chains(calltrail, whole)
-        print("| %s | every call | 1 | 1 | 1 | 100%% | | | | | %.1f |" % (name, own_seconds(calltrail, whole)[0] / plain))
+        cost = own_seconds(calltrail, whole)[0] / plain
+        print("| %s | every call | 1 | 1 | 1 | 100%% | | | | | %.1f |" % (name, cost))
         for setting in SETTINGS:
             overlaps, sames, times, bursts, seen, contexts, off, near, found = ([] for _ in range(9))
             for _ in range(rounds):
