@@ -128,7 +128,7 @@ for row in rows:
         n = len(chain)
         assert row["chain_value"] == sum(v for s, v in stacks if s[-n:] == chain), row
 selves = {(row["function"], row["module"]): row["self"] for row in rows}
-assert sum(selves.values()) == sum(v for s, v in stacks)
+assert sum(selves.values()) == sum(v for s, v in stacks if s[-1] != "(context not known)")
 assert len(rows) > 10'
 }
 "$CALLTRAIL" export --to folded fixed.ctp >folded
