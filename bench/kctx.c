@@ -2,14 +2,13 @@
  * What calling context trees and k-slab forests cost: nanoseconds for each event of a trace, nodes
  * and bytes, for each layout of nodes and each k, and how small what is similar is.
  *
- *     kctx [--rounds N] [--calls N] [--brief] TRACE…
+ *     kctx [--rounds N] [--brief] TRACE…
  *
- * --calls takes the first N calls of each trace. --brief leaves out the tables of each trace, but
- * for the one with the most contexts; those that compare traces come at the end. A trace is decoded
- * once; all variants replay the same events, in turn, several rounds of them, and the medians are
- * shown. Labels are functions; call sites are not told apart. The numbers that the indexed layout
- * needs (which of its callees a call is, for its caller) are worked out beforehand, as a look at
- * the code would do.
+ * A trace is decoded once; all variants replay the same events, in turn, several rounds of them,
+ * and the medians are shown. Labels are functions; call sites are not told apart. The numbers that
+ * the indexed layout needs (which of its callees a call is, for its caller) are worked out
+ * beforehand, as a look at the code would do. --brief leaves out the tables of single traces, but
+ * for the one with the most contexts.
  */
 #include "cct/inverse_sizes.h"
 #include "cct/region.h"
@@ -71,7 +70,7 @@ struct thread_script {
     VEC(uint32_t) stack;
 };
 
-static void read_script(const char *path, uint64_t calls_max, struct script *s)
+static void read_script(const char *path, struct script *s)
 {
     struct trace t;
     struct ct_error err;
@@ -89,7 +88,7 @@ static void read_script(const char *path, uint64_t calls_max, struct script *s)
         struct trace_event e;
         if (trace_next(&t, &e, &err) != CT_OK)
             die(err.text);
-        if (e.kind == TRACE_END || s->calls == calls_max)
+        if (e.kind == TRACE_END)
             break;
         while (e.thread >= threads.count)
             vec_push(&threads, (struct thread_script){.events = {0}});
@@ -305,11 +304,11 @@ static void measure_tree(const struct script *s, struct result *r)
     contexts_free(&tree);
 }
 
-static struct result *measure_trace(const char *path, int rounds, uint64_t calls_max)
+static struct result *measure_trace(const char *path, int rounds)
 {
     struct script s = {0};
     struct result *r = must_calloc(1, sizeof *r);
-    read_script(path, calls_max, &s);
+    read_script(path, &s);
     for (int round = 0; round < rounds; round++)
         for (int k = 0; k < KS; k++)
             for (int v = 0; v < VARIANTS; v++)
@@ -496,7 +495,6 @@ static void print_results(struct result *const *results, size_t count, bool brie
 int main(int argc, char **argv)
 {
     int rounds = ROUNDS, at = 1;
-    uint64_t calls_max = UINT64_MAX;
     bool brief = false;
     VEC(struct result *) results = {0};
     for (; at < argc && argv[at][0] == '-'; at++) {
@@ -504,17 +502,15 @@ int main(int argc, char **argv)
             brief = true;
         else if (at + 1 < argc && strcmp(argv[at], "--rounds") == 0)
             rounds = atoi(argv[++at]);
-        else if (at + 1 < argc && strcmp(argv[at], "--calls") == 0)
-            calls_max = strtoull(argv[++at], NULL, 10);
         else
             break;
     }
-    if (at >= argc || argv[at][0] == '-' || rounds < 1 || rounds > ROUNDS_MAX || !calls_max) {
-        fputs("usage: kctx [--rounds N] [--calls N] [--brief] TRACE...\n", stderr);
+    if (at >= argc || argv[at][0] == '-' || rounds < 1 || rounds > ROUNDS_MAX) {
+        fputs("usage: kctx [--rounds N] [--brief] TRACE...\n", stderr);
         return 2;
     }
     for (; at < argc; at++)
-        vec_push(&results, measure_trace(argv[at], rounds, calls_max));
+        vec_push(&results, measure_trace(argv[at], rounds));
     print_results(results.items, results.count, brief);
     for (size_t i = 0; i < results.count; i++) {
         inverse_sizes_free(&results.items[i]->inverses);
