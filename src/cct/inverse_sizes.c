@@ -5,8 +5,7 @@
 #include <string.h>
 
 /* More than one node whose paths end alike. */
-struct class
-{
+struct path_class {
     struct caller_group group;
     uint32_t run; /* how many classes above it are the same: one caller, with the same values */
 };
@@ -16,8 +15,8 @@ struct sizing {
     uint32_t metric;
     uint32_t *depths;
     struct callers callers;
-    VEC(struct class) classes; /* of this level */
-    VEC(struct class) next;
+    VEC(struct path_class) classes; /* of this level */
+    VEC(struct path_class) next;
     VEC(uint64_t) values;    /* of chains that are complete, or their class's only one; not 0 */
     struct inverse_size *by; /* by level. Until the end: how many more nodes this level has than the
                               * one before it, and how many nodes are not pruned from here on */
@@ -50,7 +49,7 @@ static void add_class(struct sizing *s, struct caller_group group, uint32_t leve
     s->by[level].nodes++;
     if (group.end - group.first > 1) {
         s->by[level + 1].nodes--;
-        vec_push(&s->next, (struct class){group, run});
+        vec_push(&s->next, (struct path_class){group, run});
         return;
     }
     /* One node only, from here to the outermost of its callers. */
@@ -63,11 +62,11 @@ static void add_class(struct sizing *s, struct caller_group group, uint32_t leve
  * or not all is theirs, the class and all that are the same above it are no chain for pruning any
  * more: what is below each of them stays.
  */
-static void split_class(struct sizing *s, struct class class, uint32_t level)
+static void split_class(struct sizing *s, struct path_class paths, uint32_t level)
 {
     uint32_t children = 0;
     bool keeps_values = false;
-    callers_split(&s->callers, class.group);
+    callers_split(&s->callers, paths.group);
     size_t count = s->callers.groups.count;
     for (size_t i = 0; i < count; i++) {
         const struct caller_group *group = &s->callers.groups.items[i];
@@ -81,10 +80,10 @@ static void split_class(struct sizing *s, struct class class, uint32_t level)
     }
     bool chain = children == 1 && !keeps_values;
     if (!chain)
-        s->by[level + 1].pruned += children + class.run;
+        s->by[level + 1].pruned += children + paths.run;
     for (size_t i = 0; i < count; i++)
         if (s->callers.groups.items[i].label != CALLERS_NONE)
-            add_class(s, s->callers.groups.items[i], level + 1, chain ? class.run + 1 : 0);
+            add_class(s, s->callers.groups.items[i], level + 1, chain ? paths.run + 1 : 0);
 }
 
 /* How many chains of this level have a value; and who wants them gets those. */
