@@ -3,13 +3,17 @@
 
     burst.py BUILD FOLDER [ROUNDS]    inputs and profiles are made in the folder
 
-Two numbers for each program and setting: the overlap of the calling context trees (the sum over all
-contexts, call sites told apart, of the lesser of the two shares of calls), and the share of the calls of
-the 20 hottest functions whose explaining chain (calltrail kctx --explain 50) is the same. Functions that
-went on by a tail jump are left out of contexts: no walk at the start of a burst can see them.
+For each program and setting: the overlap of the calling context trees (the sum over all contexts, call
+sites told apart, of the lesser of the two shares of calls), how many of the contexts were seen, and the share
+of the calls of the 20 hottest functions whose explaining chain (calltrail kctx --explain 50) is found: the chain
+of one is the end of what the other shows for the function; or is the very same, as short as it. Of those
+functions also how far the estimate of their share of all calls is off, on average, in points, and how
+many are as near as the report says: twice the deviation of as many samples as there were bursts. Functions
+that went on by a tail jump are left out of contexts: no walk at the start of a burst can see them.
 """
 import collections
 import json
+import math
 import os
 import resource
 import statistics
@@ -84,14 +88,41 @@ def chains(calltrail, path):
                           check=True, capture_output=True, text=True).stdout
     found = {}
     for row in json.loads(said)["rows"]:
-        found.setdefault((row["function"], row["module"]), (row["self"], tuple(row["chain"])))
+        found.setdefault((row["function"], row["module"]),
+                         (row["self"], row["chain"], row["always_from"] + row["chain"]))
     return found
 
 
-def same_chains(exact, burst):
-    hottest = sorted(exact.items(), key=lambda item: -item[1][0])[:HOTTEST]
-    same = sum(calls for function, (calls, chain) in hottest if burst.get(function, (0, None))[1] == chain)
-    return same / sum(calls for _, (calls, _) in hottest)
+def hottest_of(exact):
+    return sorted(exact.items(), key=lambda item: -item[1][0])[:HOTTEST]
+
+
+def ends_with(whole, end):
+    return whole[len(whole) - len(end):] == end
+
+
+def chains_found(exact, burst):
+    """The shares of calls whose chains agree, and whose chains are the same."""
+    found = same = 0
+    hottest = hottest_of(exact)
+    for function, (calls, chain, shown) in hottest:
+        _, its_chain, its_shown = burst.get(function, (0, None, None))
+        if its_chain:
+            found += calls * (ends_with(its_shown, chain) or ends_with(shown, its_chain))
+            same += calls * (chain == its_chain)
+    total = sum(calls for _, (calls, _, _) in hottest)
+    return found / total, same / total
+
+
+def estimates(exact, burst, bursts):
+    """How far shares are off in points, and how many are as near as is said."""
+    total, seen = sum(calls for calls, _, _ in exact.values()), sum(calls for calls, _, _ in burst.values())
+    off, near = [], 0
+    for function, (calls, _, _) in hottest_of(exact):
+        share, estimate = calls / total, burst.get(function, (0,))[0] / seen
+        off.append(100 * abs(share - estimate))
+        near += abs(share - estimate) <= 2 * math.sqrt(estimate * (1 - estimate) / bursts)
+    return statistics.mean(off), near / len(off)
 
 
 def cpu_seconds(command, folder):
@@ -118,30 +149,40 @@ def main(build, folder, rounds):
             file.write(text)
     programs = {"perl": ["perl", "in.pl"], "python3": ["/usr/bin/python3", "in.py"],
                 "lua5.4": ["lua5.4", "in.lua"], "sqlite3": ["sqlite3", "-init", "in.sql", ":memory:", ".quit"]}
-    print("| | counted | tree overlap | same chains | bursts | calls seen | CPU time, plain = 1 |")
-    print("|---|---|---:|---:|---:|---:|---:|")
+    print("| | counted | tree overlap | chains found | same chains | contexts seen | estimates off by, points "
+          "| as near as said | bursts | calls seen | CPU time, plain = 1 |")
+    print("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for name, command in programs.items():
         plain = statistics.median(cpu_seconds(command, work) for _ in range(rounds))
         record = [calltrail, "record", "--no-lines", "--engine", "exact", "-o"]
         whole = work + "/whole.ctp"
         cpu_seconds(record + [whole] + command, work)
         exact, exact_chains = shares(whole), chains(calltrail, whole)
-        print("| %s | every call | 1 | 1 | | | %.1f |" % (name, own_seconds(calltrail, whole)[0] / plain))
+        cost = own_seconds(calltrail, whole)[0] / plain
+        print("| %s | every call | 1 | 1 | 1 | 100%% | | | | | %.1f |" % (name, cost))
         for setting in SETTINGS:
-            overlaps, sames, times, bursts, seen = [], [], [], [], []
+            overlaps, sames, times, bursts, seen, contexts, off, near, found = ([] for _ in range(9))
             for _ in range(rounds):
                 part = work + "/part.ctp"
                 cpu_seconds(record + [part, "--burst=" + setting] + command, work)
                 seconds, facts = own_seconds(calltrail, part)
                 metric = next(m for m in facts["metrics"] if m["name"] == "calls")
-                overlaps.append(overlap(exact, shares(part)))
-                sames.append(same_chains(exact_chains, chains(calltrail, part)))
+                part_shares, part_chains = shares(part), chains(calltrail, part)
+                overlaps.append(overlap(exact, part_shares))
+                contexts.append(sum(context in part_shares for context in exact) / len(exact))
+                agree, same = chains_found(exact_chains, part_chains)
+                found.append(agree)
+                sames.append(same)
+                error, share = estimates(exact_chains, part_chains, metric["bursts"])
+                off.append(error)
+                near.append(share)
                 times.append(seconds / plain)
                 bursts.append(metric["bursts"])
                 seen.append(metric["calls_in_bursts"] / metric["calls_made"])
             middle = statistics.median
-            print("| | %s ms | %.2f | %.2f | %d | %.1f%% | %.1f |" % (
-                setting, middle(overlaps), middle(sames), middle(bursts), 100 * middle(seen), middle(times)))
+            print("| | %s ms | %.2f | %.2f | %.2f | %.0f%% | %.2f | %.0f%% | %d | %.1f%% | %.1f |" % (
+                setting, middle(overlaps), middle(found), middle(sames), 100 * middle(contexts), middle(off),
+                100 * statistics.mean(near), middle(bursts), 100 * middle(seen), middle(times)))
         sys.stdout.flush()
 
 

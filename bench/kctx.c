@@ -2,15 +2,17 @@
  * What calling context trees and k-slab forests cost: nanoseconds for each event of a trace, nodes
  * and bytes, for each layout of nodes and each k, and how small what is similar is.
  *
- *     kctx [--rounds N] TRACE…
+ *     kctx [--rounds N] [--brief] TRACE…
  *
  * A trace is decoded once; all variants replay the same events, in turn, several rounds of them,
  * and the medians are shown. Labels are functions; call sites are not told apart. The numbers that
  * the indexed layout needs (which of its callees a call is, for its caller) are worked out
- * beforehand, as a look at the code would do.
+ * beforehand, as a look at the code would do. --brief leaves out the tables of single traces, but
+ * for the one with the most contexts.
  */
-#include "cct/contexts.h"
+#include "cct/inverse_sizes.h"
 #include "cct/region.h"
+#include "kctx_paper.h"
 #include "trace/trace.h"
 
 #include <inttypes.h>
@@ -27,7 +29,7 @@ struct event {
 };
 
 struct script {
-    const char *name;
+    char *name; /* of the file, without its ending */
     VEC(struct event) events;
     VEC(size_t) starts; /* of threads */
     uint32_t functions, depth;
@@ -75,7 +77,8 @@ static void read_script(const char *path, struct script *s)
     if (trace_open(path, &t, &err) != CT_OK)
         die(err.text);
     const char *slash = strrchr(path, '/');
-    s->name = slash ? slash + 1 : path;
+    s->name = must_strdup(slash ? slash + 1 : path);
+    s->name[strcspn(s->name, ".")] = '\0';
     VEC(struct thread_script) threads = {0};
     VEC(uint32_t) degrees = {0};
     struct pairs pairs = {.mask = (1 << 23) - 1};
@@ -197,14 +200,34 @@ static const struct variant variants[] = {
     {"indexed", FOREST_INDEXED, ONE_LOCATION},
     {"hashed", FOREST_HASHED, ONE_LOCATION},
 };
-static const uint32_t ks[] = {FOREST_UNBOUNDED, 1, 2, 5, 10, 20};
+static const uint32_t ks[] = {FOREST_UNBOUNDED, 1, 2, 5, 10, 20, 30, 50};
 
-enum { VARIANTS = sizeof variants / sizeof *variants, KS = sizeof ks / sizeof *ks };
+/* Of the variants. */
+enum { TWO_SIBLINGS, TWO_INDEXED, TWO_HASHED, SIBLINGS, INDEXED, HASHED };
+static const double similar_shares[] = {90, 80, 50, 25, 10};
+
+enum {
+    VARIANTS = sizeof variants / sizeof *variants,
+    KS = sizeof ks / sizeof *ks,
+    SHARES = sizeof similar_shares / sizeof *similar_shares
+};
 
 struct outcome {
-    double ns[ROUNDS_MAX];
+    double ns[ROUNDS_MAX], median;
     uint32_t nodes;
     uint64_t bytes;
+};
+
+/* What is left of a trace when it has been measured. */
+struct result {
+    char *name;
+    uint64_t calls;
+    uint32_t functions, depth;
+    double degree; /* of the inner nodes of its CCT */
+    struct outcome all[VARIANTS][KS];
+    double best[KS]; /* nanoseconds */
+    struct inverse_sizes inverses;
+    double similar_share[SHARES];
 };
 
 static double now_ns(void)
@@ -259,6 +282,57 @@ static double median(double *values, int count)
     return values[count / 2];
 }
 
+/* What the calling context tree becomes, by which all inverses are known. */
+static void measure_tree(const struct script *s, struct result *r)
+{
+    struct region region;
+    struct forest f;
+    struct contexts tree, similar;
+    void *stack = must_calloc((size_t)s->depth + 2, sizeof(struct forest_pair));
+    begin(&f, &region, s, FOREST_UNBOUNDED, &variants[HASHED]);
+    play(&f, s, stack);
+    contexts_from_forest(&f, &tree);
+    region_end(&region);
+    free(stack);
+    r->degree = contexts_degree(&tree);
+    inverse_sizes(&tree, 0, NULL, 0, NULL, NULL, &r->inverses);
+    for (int x = 0; x < SHARES; x++) {
+        contexts_similar(&tree, CONTEXTS_UNBOUNDED, 0, similar_shares[x], &similar);
+        r->similar_share[x] = 100.0 * similar.count / tree.count;
+        contexts_free(&similar);
+    }
+    contexts_free(&tree);
+}
+
+static struct result *measure_trace(const char *path, int rounds)
+{
+    struct script s = {0};
+    struct result *r = must_calloc(1, sizeof *r);
+    read_script(path, &s);
+    for (int round = 0; round < rounds; round++)
+        for (int k = 0; k < KS; k++)
+            for (int v = 0; v < VARIANTS; v++)
+                measure(&s, ks[k], &variants[v], round, &r->all[v][k]);
+    for (int k = 0; k < KS; k++)
+        for (int v = 0; v < VARIANTS; v++) {
+            struct outcome *o = &r->all[v][k];
+            if (o->nodes != r->all[0][k].nodes)
+                die("layouts do not agree on the number of nodes");
+            o->median = median(o->ns, rounds);
+            if (v == 0 || o->median < r->best[k])
+                r->best[k] = o->median;
+        }
+    r->name = s.name;
+    r->calls = s.calls;
+    r->functions = s.functions;
+    r->depth = s.depth;
+    measure_tree(&s, r);
+    free(s.degrees);
+    vec_free(&s.events);
+    vec_free(&s.starts);
+    return r;
+}
+
 /* ---- Tables ---------------------------------------------------------------------------------- */
 
 static const char *k_text(uint32_t k, char *text)
@@ -267,121 +341,182 @@ static const char *k_text(uint32_t k, char *text)
     return text;
 }
 
-static void print_speed(const struct script *s, int rounds, struct outcome (*all)[KS])
+static void print_k_columns(int from)
 {
-    double best[KS], medians[VARIANTS][KS];
     char text[16];
-    printf("\n### %s: nanoseconds for each event\n\n| layout |", s->name);
-    for (int k = 0; k < KS; k++) {
+    for (int k = from; k < KS; k++)
         printf(" %s |", k_text(ks[k], text));
-        best[k] = 1e300;
-    }
+}
+
+static void print_line(int columns)
+{
     fputs("\n|---|", stdout);
-    for (int k = 0; k < KS; k++)
+    while (columns-- > 0)
         fputs("---:|", stdout);
     putchar('\n');
+}
+
+static void print_speed(const struct result *r)
+{
+    printf("\n### %s: nanoseconds for each event (figure 14a)\n\n| layout |", r->name);
+    print_k_columns(0);
+    print_line(KS);
     for (int v = 0; v < VARIANTS; v++) {
         printf("| %s |", variants[v].name);
-        for (int k = 0; k < KS; k++) {
-            double ns = medians[v][k] = median(all[v][k].ns, rounds);
-            if (ns < best[k])
-                best[k] = ns;
-            printf(" %.1f |", ns);
-        }
+        for (int k = 0; k < KS; k++)
+            printf(" %.1f |", r->all[v][k].median);
         putchar('\n');
     }
-    fputs("| **best, as a multiple of the best CCT** |", stdout);
-    for (int k = 0; k < KS; k++)
-        printf(" %.2f |", best[k] / best[0]);
-    printf("\n\nThe best CCT is %.1f times as fast as siblings.\n", medians[3][0] / best[0]);
 }
 
-static void print_space(const struct script *s, struct outcome (*all)[KS])
+static void print_space(const struct result *r)
 {
     char text[16];
-    double tree = all[5][0].nodes;
     printf("\n### %s: space\n\n| | nodes | of the CCT | MB, hashed | MB, siblings | MB, indexed | "
            "k-CCF nodes | pruned |\n|---|---:|---:|---:|---:|---:|---:|---:|\n",
-           s->name);
+           r->name);
     for (int i = 0; i < KS; i++) {
         int k = (i + 1) % KS; /* the tree at the end */
-        const struct outcome *hashed = &all[5][k];
-        struct region region;
-        struct forest f;
-        struct contexts forest, inverse, pruned;
-        void *stack = must_calloc((size_t)s->depth + 2, sizeof(struct forest_pair));
-        begin(&f, &region, s, ks[k], &variants[5]);
-        play(&f, s, stack);
-        contexts_from_forest(&f, &forest);
-        printf("| %s | %" PRIu32 " | %.3f | %.1f | %.1f | %.1f |", k_text(ks[k], text),
-               hashed->nodes, hashed->nodes / tree, (double)hashed->bytes / 1e6,
-               (double)all[3][k].bytes / 1e6, (double)all[4][k].bytes / 1e6);
-        /* The whole inverse can have depth times as many nodes: not where that is too many. */
-        if ((double)forest.count * (ks[k] < s->depth ? ks[k] : s->depth) > 2e7) {
-            puts(" - | - |");
-        } else {
-            contexts_invert(&forest, ks[k], &inverse);
-            contexts_prune(&inverse, &pruned);
-            printf(" %" PRIu32 " | %" PRIu32 " |\n", inverse.count, pruned.count);
-            contexts_free(&inverse);
-            contexts_free(&pruned);
-        }
-        if (ks[k] == FOREST_UNBOUNDED) {
-            static const double shares[] = {90, 80, 50, 25, 10};
-            fputs("\nSimilar ∞-CCF, nodes as a share of the CCT:", stdout);
-            for (size_t x = 0; x < sizeof shares / sizeof *shares; x++) {
-                struct contexts similar;
-                contexts_similar(&forest, CONTEXTS_UNBOUNDED, 0, shares[x], &similar);
-                printf("%s %.2f%% at x = %.0f%%", x ? "," : "", 100 * similar.count / tree,
-                       shares[x]);
-                contexts_free(&similar);
-            }
-            puts(".");
-        }
-        contexts_free(&forest);
-        region_end(&region);
-        free(stack);
+        uint32_t last = r->inverses.levels - 1;
+        const struct inverse_size *inverse = &r->inverses.by_k[ks[k] < last ? ks[k] : last];
+        printf("| %s | %" PRIu32 " | %.3f | %.1f | %.1f | %.1f | %" PRIu64 " | %" PRIu64 " |\n",
+               k_text(ks[k], text), r->all[HASHED][k].nodes,
+               (double)r->all[HASHED][k].nodes / r->all[HASHED][0].nodes,
+               (double)r->all[HASHED][k].bytes / 1e6, (double)r->all[SIBLINGS][k].bytes / 1e6,
+               (double)r->all[INDEXED][k].bytes / 1e6, inverse->nodes, inverse->pruned);
     }
 }
 
-static void bench(const char *path, int rounds)
+/* Speed of all traces, against the bars. */
+static void print_multiples(struct result *const *results, size_t count)
 {
-    struct script s = {0};
-    read_script(path, &s);
-    struct outcome(*all)[KS] = must_calloc(VARIANTS, sizeof *all);
-    for (int round = 0; round < rounds; round++)
-        for (int k = 0; k < KS; k++)
-            for (int v = 0; v < VARIANTS; v++)
-                measure(&s, ks[k], &variants[v], round, &all[v][k]);
-    for (int k = 0; k < KS; k++)
-        for (int v = 1; v < VARIANTS; v++)
-            if (all[v][k].nodes != all[0][k].nodes)
-                die("layouts do not agree on the number of nodes");
-    print_speed(&s, rounds, all);
-    printf("%" PRIu64 " calls of %" PRIu32 " functions, depth %" PRIu32 ", %.1f calls for each "
-           "context.\n",
-           s.calls, s.functions, s.depth, (double)s.calls / all[0][0].nodes);
-    print_space(&s, all);
-    free(all);
-    free(s.degrees);
-    vec_free(&s.events);
-    vec_free(&s.starts);
+    puts("\n### The best k-SF as a multiple of the best CCT\n");
+    fputs("| | best CCT, ns for each event | siblings, of that | degree |", stdout);
+    print_k_columns(1);
+    print_line(KS + 2);
+    for (size_t i = 0; i < count; i++) {
+        const struct result *r = results[i];
+        printf("| %s | %.1f | %.1f | %.1f |", r->name, r->best[0],
+               r->all[SIBLINGS][0].median / r->best[0], r->degree);
+        for (int k = 1; k < KS; k++)
+            printf(" %.2f |", r->best[k] / r->best[0]);
+        putchar('\n');
+    }
+    puts("\nThe same for hashed nodes alone, which need no numbers beforehand:\n");
+    fputs("| | CCT, ns for each event | of the best CCT |", stdout);
+    print_k_columns(1);
+    print_line(KS + 1);
+    for (size_t i = 0; i < count; i++) {
+        const struct result *r = results[i];
+        double tree = r->all[HASHED][0].median;
+        printf("| %s | %.1f | %.2f |", r->name, tree, tree / r->best[0]);
+        for (int k = 1; k < KS; k++)
+            printf(" %.2f |", r->all[HASHED][k].median / tree);
+        putchar('\n');
+    }
+}
+
+/* From which k on the paper's siblings are as fast as its indexed nodes. */
+static void print_siblings_k(const struct result *r, const struct published *paper)
+{
+    int k = 1;
+    while (k < KS && r->all[TWO_SIBLINGS][k].median > r->all[TWO_INDEXED][k].median)
+        k++;
+    if (k < KS)
+        printf(" %" PRIu32, ks[k]);
+    else
+        printf(" above %" PRIu32, ks[KS - 1]);
+    if (paper)
+        printf(" (%.0f)", paper->siblings_k);
+    puts(" |");
+}
+
+/* The paper's columns, its own step. Its seconds are made into nanoseconds for each event. */
+static void print_times(struct result *const *results, size_t count)
+{
+    puts("\n### Time to build, in nanoseconds for each event (in brackets: the paper's table 2)\n\n"
+         "| | calls | functions | CCT nodes | depth | CCT, siblings | 1-SF, siblings | 1-SF, "
+         "indexed | "
+         "CCT, indexed | siblings as fast as indexed from k on |\n"
+         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
+    for (size_t i = 0; i < count; i++) {
+        const struct result *r = results[i];
+        const struct published *paper = published_of(r->name);
+        const double ours[] = {r->all[SIBLINGS][0].median, r->all[TWO_SIBLINGS][1].median,
+                               r->all[TWO_INDEXED][1].median, r->all[INDEXED][0].median};
+        double theirs[4] = {0};
+        if (paper)
+            memcpy(theirs,
+                   (double[]){paper->cct_s, paper->slabs_s, paper->indexed_slabs_s,
+                              paper->indexed_cct_s},
+                   sizeof theirs);
+        printf("| %s | %" PRIu64 " | %" PRIu32 " | %" PRIu32 " | %" PRIu32 " |", r->name, r->calls,
+               r->functions, r->all[0][0].nodes, r->depth);
+        for (int c = 0; c < 4; c++)
+            if (paper)
+                printf(" %.1f (%.1f) |", ours[c], theirs[c] * 1e9 / (2 * paper->calls));
+            else
+                printf(" %.1f |", ours[c]);
+        print_siblings_k(r, paper);
+    }
+}
+
+static void print_similar(struct result *const *results, size_t count)
+{
+    puts("\n### Similar ∞-CCF, nodes as a share of the CCT\n");
+    fputs("| |", stdout);
+    for (int x = 0; x < SHARES; x++)
+        printf(" x = %.0f%% |", similar_shares[x]);
+    print_line(SHARES);
+    for (size_t i = 0; i < count; i++) {
+        printf("| %s |", results[i]->name);
+        for (int x = 0; x < SHARES; x++)
+            printf(" %.2f%% |", results[i]->similar_share[x]);
+        putchar('\n');
+    }
+}
+
+static void print_results(struct result *const *results, size_t count, bool brief)
+{
+    const struct result *largest = results[0];
+    for (size_t i = 0; i < count; i++)
+        if (results[i]->all[0][0].nodes > largest->all[0][0].nodes)
+            largest = results[i];
+    print_times(results, count);
+    print_multiples(results, count);
+    print_similar(results, count);
+    for (size_t i = 0; i < count; i++)
+        if (!brief || results[i] == largest) {
+            print_speed(results[i]);
+            print_space(results[i]);
+        }
 }
 
 int main(int argc, char **argv)
 {
-    int rounds = ROUNDS, first = 1;
-    if (argc > 2 && strcmp(argv[1], "--rounds") == 0) {
-        rounds = atoi(argv[2]);
-        first = 3;
+    int rounds = ROUNDS, at = 1;
+    bool brief = false;
+    VEC(struct result *) results = {0};
+    for (; at < argc && argv[at][0] == '-'; at++) {
+        if (strcmp(argv[at], "--brief") == 0)
+            brief = true;
+        else if (at + 1 < argc && strcmp(argv[at], "--rounds") == 0)
+            rounds = atoi(argv[++at]);
+        else
+            break;
     }
-    if (first >= argc || rounds < 1 || rounds > ROUNDS_MAX) {
-        fputs("usage: kctx [--rounds N] TRACE...\n", stderr);
+    if (at >= argc || argv[at][0] == '-' || rounds < 1 || rounds > ROUNDS_MAX) {
+        fputs("usage: kctx [--rounds N] [--brief] TRACE...\n", stderr);
         return 2;
     }
-    for (int i = first; i < argc; i++) {
-        bench(argv[i], rounds);
-        fflush(stdout);
+    for (; at < argc; at++)
+        vec_push(&results, measure_trace(argv[at], rounds));
+    print_results(results.items, results.count, brief);
+    for (size_t i = 0; i < results.count; i++) {
+        inverse_sizes_free(&results.items[i]->inverses);
+        free(results.items[i]->name);
+        free(results.items[i]);
     }
+    vec_free(&results);
     return 0;
 }

@@ -5,51 +5,31 @@
  *
  *     kctx_apps FOLDER
  *
- * The folder has a profile of engine exact for each program (scripts/kctx-apps); threads and
- * processes of one are joined. But where call sites are named, labels are functions.
+ * The folder has a profile of engine exact for each program (scripts/kctx-apps). Of its processes
+ * the one with the most contexts is the program (the others are shells and helpers); its threads
+ * are joined. But where call sites are named, labels are functions.
  */
-#include "base/strings.h"
-#include "cct/contexts.h"
-#include "cct/region.h"
-#include "profile/profile.h"
+#include "cct/inverse_sizes.h"
+#include "kctx_paper.h"
+#include "profile_forest.h"
 
 #include <dirent.h>
 #include <inttypes.h>
 #include <string.h>
 
-enum { INVERSE_NODES_MAX = 5000000 };
-
-/* What the paper has: its tables 1 and 2. Times are in seconds there. */
-struct published {
-    const char *name;
-    double functions, cct, cct_sites, calls, depth;
-};
-
-static const struct published papers[] = {
-    {"audacity", 6880, 5264498, 13131115, 960243960, 305},
-    {"evince", 4869, 2003454, 6772430, 92775397, 226},
-    {"firefox", 6076, 12670331, 30294063, 617296926, 433},
-    {"gedit", 5934, 3927949, 4183946, 419970719, 263},
-    {"gimp", 5275, 11350729, 26107261, 819811432, 291},
-    {"inkscape", 6426, 5854809, 13896175, 624835038, 299},
-    {"libreoffice", 16541, 16371565, 41395182, 657189223, 268},
-    {"vlc", 5808, 1844857, 3295907, 122164908, 173},
-};
-
 static const uint32_t ks[] = {0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50};
-static const double similar_shares[] = {50, 70, 90};
+static const double similar_shares[] = {10, 30, 50, 70, 90};
 
-enum {
-    KS = sizeof ks / sizeof *ks,
-    SHARES = sizeof similar_shares / sizeof *similar_shares,
-    PAPERS = sizeof papers / sizeof *papers
-};
+enum { KS = sizeof ks / sizeof *ks, SHARES = sizeof similar_shares / sizeof *similar_shares };
 
 struct size {
-    uint32_t slabs, inverse, pruned; /* nodes; 0: too many to make */
-    double degree;                   /* of the inner nodes of the forest of slabs */
-    uint64_t chains, hot_chains;     /* k-contexts, and those that have 90% of all calls */
+    uint32_t slabs; /* nodes of the forest of slabs; there is none for k = 0 */
+    double degree;  /* of its inner nodes */
+    struct inverse_size inverse;
+    uint64_t hot_chains; /* k-contexts that have 90% of all calls */
 };
+
+enum kind { INVERSE, SLABS, PRUNED, KINDS };
 
 struct app {
     char *name, *reason;
@@ -58,7 +38,9 @@ struct app {
     double degree;
     uint64_t hot_functions, hot_contexts;
     struct size sizes[KS];
-    uint32_t most_k[3]; /* up to which k-CCF, k-SF and pruned k-CCF are smaller than the CCT */
+    struct inverse_size unbounded;
+    uint32_t most_k[KINDS]; /* up to which k each is smaller than the CCT */
+    double most_slabs;      /* the largest k-SF of all that were made, as a multiple of the CCT */
     double similar_share[SHARES], similar_depth[SHARES];
 };
 
@@ -70,92 +52,33 @@ static void die(const char *text)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static uint32_t calls_metric(const struct profile *p)
+/* The process with the most contexts. Counts its contexts, call sites told apart, and calls. */
+static uint32_t main_process(const struct profile *p, struct app *app)
 {
-    for (uint32_t i = 0; i < profile_metric_count(p); i++)
-        if (strcmp(profile_string(p, profile_metric(p, i)->name), "calls") == 0)
-            return i;
-    die("a profile without calls");
-    return 0;
-}
-
-/* A label for each frame: its function, in whatever process. */
-static uint32_t *label_frames(const struct profile *p, struct string_pool *names)
-{
-    uint32_t count = profile_frame_count(p);
-    uint32_t *labels = must_calloc((size_t)count + 1, sizeof *labels);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct ctp_frame *f = profile_frame(p, i);
-        const char *module = f->module < profile_module_count(p)
-                                 ? profile_string(p, profile_module(p, f->module)->path)
-                                 : "";
-        uint64_t place = f->function < profile_function_count(p)
-                             ? profile_function(p, f->function)->offset
-                             : f->offset;
-        char *name = must_format("%s+%" PRIx64 " %" PRIu32, module, place, f->gap);
-        labels[i] = strings_add(names, name);
-        free(name);
+    const uint64_t *calls = calls_of(p);
+    uint32_t best = 0, count = profile_process_count(p);
+    uint32_t *contexts = must_calloc((size_t)count + 1, sizeof *contexts);
+    uint64_t *sums = must_calloc((size_t)count + 1, sizeof *sums);
+    for (uint32_t r = 0; r < profile_root_count(p); r++) {
+        const struct ctp_root *root = profile_root(p, r);
+        uint32_t process = profile_thread(p, root->thread)->process;
+        if (process >= count)
+            die("a profile with a thread without process");
+        for (uint32_t i = root->first_node; i < root->first_node + root->node_count; i++) {
+            contexts[process] += calls[i] != 0;
+            sums[process] += calls[i];
+        }
+        if (contexts[process] > contexts[best])
+            best = process;
     }
-    return labels;
-}
-
-static void begin(struct forest *f, struct region *region, uint32_t k)
-{
-    struct ct_error err;
-    if (region_begin(region, UINT64_C(16) << 30, &err) != CT_OK)
-        die(err.text);
-    if (!forest_begin(f, &region->memory,
-                      &(struct forest_options){.layout = FOREST_HASHED, .k = k, .metric_count = 1}))
-        die("no memory");
-}
-
-/* The calling context tree of functions. */
-static void read_tree(const struct profile *p, struct app *app, struct contexts *out)
-{
-    struct string_pool names;
-    struct region region;
-    struct forest forest;
-    uint32_t metric = calls_metric(p);
-    strings_init(&names);
-    uint32_t *labels = label_frames(p, &names);
-    uint32_t *places = must_calloc((size_t)p->node_count + 1, sizeof *places);
-    begin(&forest, &region, FOREST_UNBOUNDED);
-    for (uint32_t i = 0; i < p->node_count; i++) {
-        uint32_t frame = p->node_frames[i], parent = p->parents[i];
-        if (frame == CTP_NONE)
-            continue;
-        uint32_t above = parent == CTP_NONE ? 0 : places[parent];
-        places[i] = above ? forest_enter(&forest, FOREST_HASHED, above, labels[frame], 0)
-                          : forest_root(&forest, labels[frame]);
-        forest_charge(&forest, places[i], 0, p->values[metric][i]);
-        app->cct_sites += p->values[metric][i] != 0;
-        app->calls += p->values[metric][i];
-    }
-    if (forest.lost)
-        die("no memory for a tree");
-    contexts_from_forest(&forest, out);
-    region_end(&region);
-    free(labels);
-    free(places);
-    strings_free(&names);
+    app->cct_sites = contexts[best];
+    app->calls = sums[best];
+    free(contexts);
+    free(sums);
+    return best;
 }
 
 /* ---- Measures of trees ----------------------------------------------------------------------- */
-
-static double inner_degree(const struct contexts *c)
-{
-    uint8_t *is_inner = must_calloc((size_t)c->count + 1, 1);
-    uint32_t children = 0, inner = 0;
-    for (uint32_t i = 0; i < c->count; i++)
-        if (c->nodes[i].parent != CONTEXTS_NONE) {
-            children++;
-            is_inner[c->nodes[i].parent] = 1;
-        }
-    for (uint32_t i = 0; i < c->count; i++)
-        inner += is_inner[i];
-    free(is_inner);
-    return inner ? (double)children / inner : 0;
-}
 
 /* The mean height of trees; in `deepest` the greatest. */
 static double mean_height(const struct contexts *c, uint32_t *deepest)
@@ -203,31 +126,13 @@ static uint64_t hot_count(uint64_t *values, size_t count)
     return hot;
 }
 
-/* Of an inverse: what a node has and its callers have not is the calls of one k-context. */
-static void count_chains(const struct contexts *inverse, struct size *out)
-{
-    uint64_t *own = must_calloc((size_t)inverse->count + 1, sizeof *own);
-    size_t chains = 0;
-    for (uint32_t i = 0; i < inverse->count; i++) {
-        own[i] += inverse->values[i];
-        if (inverse->nodes[i].parent != CONTEXTS_NONE)
-            own[inverse->nodes[i].parent] -= inverse->values[i];
-    }
-    for (uint32_t i = 0; i < inverse->count; i++)
-        if (own[i])
-            own[chains++] = own[i];
-    out->chains = chains;
-    out->hot_chains = hot_count(own, chains);
-    free(own);
-}
-
 static uint32_t slab_nodes(const struct contexts *tree, uint32_t k, double *degree)
 {
     struct region region;
     struct forest forest;
     struct contexts slabs;
     uint32_t *places = must_calloc((size_t)tree->count + 1, sizeof *places);
-    begin(&forest, &region, k);
+    begin_forest(&forest, &region, k);
     for (uint32_t i = 0; i < tree->count; i++) {
         uint32_t parent = tree->nodes[i].parent, label = tree->nodes[i].label;
         places[i] = parent == CONTEXTS_NONE
@@ -240,7 +145,7 @@ static uint32_t slab_nodes(const struct contexts *tree, uint32_t k, double *degr
     uint32_t nodes = forest.node_count;
     if (degree) {
         contexts_from_forest(&forest, &slabs);
-        *degree = inner_degree(&slabs);
+        *degree = contexts_degree(&slabs);
         contexts_free(&slabs);
     }
     region_end(&region);
@@ -248,50 +153,42 @@ static uint32_t slab_nodes(const struct contexts *tree, uint32_t k, double *degr
     return nodes;
 }
 
-static bool can_invert(const struct contexts *tree, uint32_t k)
+static void see_chains(void *user, uint32_t k, uint64_t *values, size_t count)
 {
-    return (double)tree->count * (k + 1.0) <= INVERSE_NODES_MAX;
+    struct app *app = user;
+    for (int i = 0; i < KS; i++)
+        if (ks[i] == k)
+            app->sizes[i].hot_chains = hot_count(values, count);
 }
 
-static void measure_sizes(const struct contexts *tree, uint32_t k, struct size *out)
+/* Sizes against k, and up to which k each kind is smaller than the tree. */
+static void measure_sizes(const struct contexts *tree, struct app *app)
 {
-    struct contexts inverse, pruned;
-    out->slabs = k ? slab_nodes(tree, k, &out->degree) : 0;
-    if (!can_invert(tree, k))
-        return;
-    contexts_invert(tree, k, &inverse);
-    out->inverse = inverse.count;
-    count_chains(&inverse, out);
-    contexts_prune(&inverse, &pruned);
-    out->pruned = pruned.count;
-    contexts_free(&pruned);
-    contexts_free(&inverse);
-}
-
-/* Up to which k each kind is smaller than the tree. */
-static void measure_most_k(const struct contexts *tree, struct app *app)
-{
-    enum { MOST = 50 };
-    bool more[3] = {true, true, true};
-    for (uint32_t k = 1; k <= MOST && (more[0] || more[1] || more[2]); k++) {
-        struct contexts inverse, pruned;
-        uint32_t sizes[3] = {UINT32_MAX, UINT32_MAX, UINT32_MAX};
-        if (more[1])
-            sizes[1] = slab_nodes(tree, k, NULL);
-        if ((more[0] || more[2]) && can_invert(tree, k)) {
-            contexts_invert(tree, k, &inverse);
-            contexts_prune(&inverse, &pruned);
-            sizes[0] = inverse.count;
-            sizes[2] = pruned.count;
-            contexts_free(&inverse);
-            contexts_free(&pruned);
-        }
-        for (int i = 0; i < 3; i++) {
-            more[i] = more[i] && sizes[i] < tree->count;
-            if (more[i])
-                app->most_k[i] = k;
-        }
+    struct inverse_sizes sizes;
+    inverse_sizes(tree, 0, ks, KS, see_chains, app, &sizes);
+    for (uint32_t k = 1; k < sizes.levels; k++) {
+        if (sizes.by_k[k].nodes < tree->count)
+            app->most_k[INVERSE] = k;
+        if (sizes.by_k[k].pruned < tree->count)
+            app->most_k[PRUNED] = k;
     }
+    app->unbounded = sizes.by_k[sizes.levels - 1];
+    uint32_t smaller =
+        1; /* k-SFs from 1 on, until one is not smaller; some are in the table, too */
+    for (; smaller < sizes.levels; smaller++) {
+        uint32_t nodes = slab_nodes(tree, smaller, NULL);
+        if (nodes >= tree->count)
+            break;
+        app->most_k[SLABS] = smaller;
+    }
+    for (int i = 0; i < KS; i++) {
+        struct size *size = &app->sizes[i];
+        size->inverse = sizes.by_k[ks[i] < sizes.levels ? ks[i] : sizes.levels - 1];
+        size->slabs = ks[i] ? slab_nodes(tree, ks[i], &size->degree) : 0;
+        if (size->slabs > app->most_slabs * tree->count)
+            app->most_slabs = (double)size->slabs / tree->count;
+    }
+    inverse_sizes_free(&sizes);
 }
 
 static void measure_heat(const struct contexts *tree, struct app *app)
@@ -311,19 +208,23 @@ static void measure_heat(const struct contexts *tree, struct app *app)
 static void measure(const char *path, struct app *app)
 {
     struct profile p;
-    struct ct_error err;
     struct contexts tree;
-    if (profile_open(path, &p, &err) != CT_OK || profile_validate(&p, &err) != CT_OK)
-        die(err.text);
-    read_tree(&p, app, &tree);
+    struct string_pool places;
+    open_profile(path, &p);
+    strings_init(&places);
+    build_from_profile(&p,
+                       &(struct profile_forest_options){.k = FOREST_UNBOUNDED,
+                                                        .process = main_process(&p, app),
+                                                        .by_function = true,
+                                                        .places = &places},
+                       &tree);
+    strings_free(&places);
     profile_close(&p);
     app->cct = tree.count;
-    app->degree = inner_degree(&tree);
+    app->degree = contexts_degree(&tree);
     mean_height(&tree, &app->depth);
     measure_heat(&tree, app);
-    for (int i = 0; i < KS; i++)
-        measure_sizes(&tree, ks[i], &app->sizes[i]);
-    measure_most_k(&tree, app);
+    measure_sizes(&tree, app);
     for (int i = 0; i < SHARES; i++) {
         struct contexts similar;
         uint32_t deepest;
@@ -336,14 +237,6 @@ static void measure(const char *path, struct app *app)
 }
 
 /* ---- Tables ---------------------------------------------------------------------------------- */
-
-static const struct published *paper_of(const char *name)
-{
-    for (int i = 0; i < PAPERS; i++)
-        if (strcmp(papers[i].name, name) == 0)
-            return &papers[i];
-    return NULL;
-}
 
 /* A number, and the paper's in brackets if it has one. */
 static void cell(double ours, const struct published *paper, double theirs)
@@ -360,7 +253,7 @@ static void print_apps(const struct app *apps, size_t count)
          "sites | calls | depth | degree |\n|---|---:|---:|---:|---:|---:|---:|");
     for (size_t i = 0; i < count; i++) {
         const struct app *a = &apps[i];
-        const struct published *paper = paper_of(a->name);
+        const struct published *paper = published_of(a->name);
         if (a->reason)
             continue;
         printf("| %s |", a->name);
@@ -378,61 +271,69 @@ static void print_apps(const struct app *apps, size_t count)
 
 static void print_heat(const struct app *apps, size_t count)
 {
-    puts("\n### Hot functions and contexts, similar ∞-CCF, and up to which k forests are smaller "
-         "than "
-         "the CCT (figures 8, 9, 12, 13)\n\nHot are those that have 90% of all calls together. The "
-         "similar ∞-CCF: mean height of its trees, and its nodes as a share of the CCT's.\n");
-    puts(
-        "| | hot functions | hot contexts | height at 50% | 70% | 90% | nodes at 50% | 70% | 90% | "
-        "k-CCF up to | k-SF | pruned | 0-CCF, of the CCT | 50-CCF |\n"
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
+    puts("\n### Hot functions and contexts, and up to which k forests are smaller than the CCT "
+         "(figures 9, 12, 13)\n\nHot are those that have 90% of all calls together. Sizes are "
+         "nodes, "
+         "as multiples of the CCT's.\n\n"
+         "| | hot functions | hot contexts | k-CCF smaller up to k | pruned k-CCF | k-SF | largest "
+         "k-SF | 0-CCF | ∞-CCF | pruned ∞-CCF |\n"
+         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
     for (size_t i = 0; i < count; i++) {
         const struct app *a = &apps[i];
         if (a->reason)
             continue;
-        printf("| %s | %" PRIu64 " | %" PRIu64 " |", a->name, a->hot_functions, a->hot_contexts);
-        for (int k = 0; k < SHARES; k++)
-            printf(" %.1f |", a->similar_depth[k]);
-        for (int k = 0; k < SHARES; k++)
-            printf(" %.2f%% |", a->similar_share[k]);
-        printf(" %" PRIu32 " | %" PRIu32 " | %" PRIu32 " | %.4f |", a->most_k[0], a->most_k[1],
-               a->most_k[2], (double)a->functions / a->cct);
-        if (a->sizes[KS - 1].inverse)
-            printf(" %.1f |\n", (double)a->sizes[KS - 1].inverse / a->cct);
-        else
-            puts(" - |");
+        printf("| %s | %" PRIu64 " | %" PRIu64 " | %" PRIu32 " | %" PRIu32 " | %" PRIu32
+               " | %.2f | %.4f | %.1f | %.2f |\n",
+               a->name, a->hot_functions, a->hot_contexts, a->most_k[INVERSE], a->most_k[PRUNED],
+               a->most_k[SLABS], a->most_slabs, (double)a->functions / a->cct,
+               (double)a->unbounded.nodes / a->cct, (double)a->unbounded.pruned / a->cct);
     }
 }
 
-static void print_count(uint64_t value)
+static void print_similar(const struct app *apps, size_t count)
 {
-    if (value)
-        printf(" %" PRIu64 " |", value);
-    else
-        fputs(" - |", stdout);
+    puts("\n### x%-similar ∞-CCF: mean height of its trees, and nodes as a share of the CCT's "
+         "(figures 8, 13)\n");
+    fputs("| |", stdout);
+    for (int x = 0; x < SHARES; x++)
+        printf(" height, x = %.0f |", similar_shares[x]);
+    for (int x = 0; x < SHARES; x++)
+        printf(" nodes, x = %.0f |", similar_shares[x]);
+    fputs("\n|---|", stdout);
+    for (int x = 0; x < 2 * SHARES; x++)
+        fputs("---:|", stdout);
+    putchar('\n');
+    for (size_t i = 0; i < count; i++) {
+        if (apps[i].reason)
+            continue;
+        printf("| %s |", apps[i].name);
+        for (int x = 0; x < SHARES; x++)
+            printf(" %.1f |", apps[i].similar_depth[x]);
+        for (int x = 0; x < SHARES; x++)
+            printf(" %.2f%% |", apps[i].similar_share[x]);
+        putchar('\n');
+    }
 }
 
 static void print_sizes(const struct app *a)
 {
     printf("\n### %s: sizes against k (figures 10, 11, 14b)\n\nCCT: %" PRIu32
-           " nodes, inner degree %.1f. A dash: not made, or more than %d million nodes.\n\n"
+           " nodes, inner degree %.1f; %" PRIu64 " hot functions, %" PRIu64 " hot contexts.\n\n"
            "| k | k-SF nodes | its degree | k-CCF nodes | pruned | k-contexts | hot ones |\n"
            "|---:|---:|---:|---:|---:|---:|---:|\n",
-           a->name, a->cct, a->degree, INVERSE_NODES_MAX / 1000000);
+           a->name, a->cct, a->degree, a->hot_functions, a->hot_contexts);
     for (int i = 0; i < KS; i++) {
         const struct size *s = &a->sizes[i];
-        printf("| %" PRIu32 " |", ks[i]);
-        print_count(s->slabs);
         if (s->slabs)
-            printf(" %.1f |", s->degree);
+            printf("| %" PRIu32 " | %" PRIu32 " | %.1f |", ks[i], s->slabs, s->degree);
         else
-            fputs(" - |", stdout);
-        print_count(s->inverse);
-        print_count(s->pruned);
-        print_count(s->chains);
-        print_count(s->hot_chains);
-        putchar('\n');
+            printf("| %" PRIu32 " | | |", ks[i]);
+        printf(" %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " |\n", s->inverse.nodes,
+               s->inverse.pruned, s->inverse.chains, s->hot_chains);
     }
+    printf("| ∞ | %" PRIu32 " | %.1f | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " |\n",
+           a->cct, a->degree, a->unbounded.nodes, a->unbounded.pruned, a->unbounded.chains,
+           a->hot_contexts);
 }
 
 /* ---- All of a folder ------------------------------------------------------------------------- */
@@ -476,6 +377,7 @@ int main(int argc, char **argv)
     free(entries);
     print_apps(apps.items, apps.count);
     print_heat(apps.items, apps.count);
+    print_similar(apps.items, apps.count);
     const struct app *largest = NULL;
     for (size_t i = 0; i < apps.count; i++)
         if (!apps.items[i].reason && (!largest || apps.items[i].cct > largest->cct))

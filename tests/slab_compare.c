@@ -7,71 +7,10 @@
  * Prints how many nodes and chains of callers were compared, and how many of each differ; exits 1
  * if chains do. (Nodes may: what was recorded is not cut at tail jumps.)
  */
-#include "base/strings.h"
-#include "cct/contexts.h"
-#include "cct/region.h"
-#include "profile/profile.h"
+#include "profile_forest.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-static void die(const char *text)
-{
-    fprintf(stderr, "slab_compare: %s\n", text);
-    exit(2);
-}
-
-/* Frames of both profiles have the same label if they are the same place. */
-static struct string_pool places_seen;
-
-static uint32_t *frame_labels(const struct profile *p)
-{
-    uint32_t count = profile_frame_count(p);
-    uint32_t *labels = must_calloc((size_t)count + 1, sizeof *labels);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct ctp_frame *f = profile_frame(p, i);
-        const char *module = f->module < profile_module_count(p)
-                                 ? profile_string(p, profile_module(p, f->module)->path)
-                                 : "";
-        char *text =
-            must_format("%s+%" PRIx64 " %" PRIu32, module, f->offset, f->flags & CTP_FRAME_RETURN);
-        labels[i] = strings_add(&places_seen, text);
-        free(text);
-    }
-    return labels;
-}
-
-/* The forest of a profile's calls; below a gap chains begin anew. */
-static void build(const struct profile *p, uint32_t k, struct contexts *out)
-{
-    struct region region;
-    struct forest forest;
-    struct ct_error err;
-    uint32_t metric = 0;
-    while (metric < profile_metric_count(p) &&
-           strcmp(profile_string(p, profile_metric(p, metric)->name), "calls") != 0)
-        metric++;
-    if (metric == profile_metric_count(p) ||
-        region_begin(&region, UINT64_C(4) << 30, &err) != CT_OK ||
-        !forest_begin(&forest, &region.memory,
-                      &(struct forest_options){.layout = FOREST_HASHED, .k = k, .metric_count = 1}))
-        die("no calls, or no memory");
-    uint32_t *labels = frame_labels(p);
-    uint32_t *places = must_calloc((size_t)p->node_count + 1, sizeof *places);
-    for (uint32_t i = 0; i < p->node_count; i++) {
-        uint32_t frame = p->node_frames[i], parent = p->parents[i];
-        if (frame == CTP_NONE || profile_frame(p, frame)->gap)
-            continue;
-        uint32_t above = parent == CTP_NONE ? 0 : places[parent];
-        places[i] = above ? forest_enter(&forest, FOREST_HASHED, above, labels[frame], 0)
-                          : forest_root(&forest, labels[frame]);
-        forest_charge(&forest, places[i], 0, p->values[metric][i]);
-    }
-    contexts_from_forest(&forest, out);
-    region_end(&region);
-    free(labels);
-    free(places);
-}
 
 /* Every path with a value, as text, sorted. */
 struct lines {
@@ -126,17 +65,20 @@ static size_t compare(const char *what, const struct contexts *a, const struct c
 int main(int argc, char **argv)
 {
     struct profile whole, slabs;
-    struct ct_error err;
+    struct string_pool places;
     uint32_t k = argc == 4 ? (uint32_t)atoi(argv[1]) : 0;
-    if (!k)
-        die("usage: slab_compare K WHOLE.ctp SLABS.ctp");
-    if (profile_open(argv[2], &whole, &err) != CT_OK || profile_validate(&whole, &err) != CT_OK ||
-        profile_open(argv[3], &slabs, &err) != CT_OK || profile_validate(&slabs, &err) != CT_OK)
-        die(err.text);
-    strings_init(&places_seen);
+    if (!k) {
+        fputs("usage: slab_compare K WHOLE.ctp SLABS.ctp\n", stderr);
+        return 2;
+    }
+    open_profile(argv[2], &whole);
+    open_profile(argv[3], &slabs);
+    strings_init(&places);
+    struct profile_forest_options options = {.k = k, .process = CTP_NONE, .places = &places};
     struct contexts built, recorded, chains[2];
-    build(&whole, k, &built);
-    build(&slabs, FOREST_UNBOUNDED, &recorded);
+    build_from_profile(&whole, &options, &built);
+    options.k = FOREST_UNBOUNDED;
+    build_from_profile(&slabs, &options, &recorded);
     compare("nodes", &built, &recorded);
     contexts_invert(&built, k, &chains[0]);
     contexts_invert(&recorded, k, &chains[1]);

@@ -12,6 +12,22 @@ void contexts_free(struct contexts *contexts)
     *contexts = (struct contexts){0};
 }
 
+double contexts_degree(const struct contexts *c)
+{
+    bool *is_inner = must_calloc((size_t)c->count + 1, sizeof *is_inner);
+    uint32_t children = 0, inner = 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        uint32_t parent = c->nodes[i].parent;
+        if (parent == CONTEXTS_NONE)
+            continue;
+        children++;
+        inner += !is_inner[parent];
+        is_inner[parent] = true;
+    }
+    free(is_inner);
+    return inner ? (double)children / inner : 0;
+}
+
 /* ---- Growing --------------------------------------------------------------------------------- */
 
 /* A forest that grows by asking for children by label: a weighted join. */

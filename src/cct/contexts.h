@@ -33,6 +33,9 @@ struct contexts {
 
 void contexts_free(struct contexts *contexts);
 
+/* How many children a node has on average that has any. */
+double contexts_degree(const struct contexts *contexts);
+
 /* The nodes of a forest that was built online. */
 void contexts_from_forest(const struct forest *forest, struct contexts *out);
 

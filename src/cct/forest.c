@@ -1,6 +1,7 @@
 #include "cct/forest.h"
 
-enum { FIRST_SLOT_BITS = 9, NODES_START = sizeof(struct forest_chunk) };
+/* From 4 to 12 children in a list there was no difference that could be measured. */
+enum { FIRST_SLOT_BITS = 9, LISTED_MAX = 8, NODES_START = sizeof(struct forest_chunk) };
 
 static uint32_t place_of(const struct forest *f, const void *address)
 {
@@ -33,7 +34,7 @@ bool forest_begin(struct forest *f, struct forest_memory *memory,
     return take_slots(f, FIRST_SLOT_BITS);
 }
 
-/* Where the place of a node belongs that is not in the table. */
+/* For a place that is not in the table, and has a slot reserved. */
 static void put_in_table(struct forest *f, uint32_t place)
 {
     const struct forest_node *node = forest_at(f, place);
@@ -44,11 +45,11 @@ static void put_in_table(struct forest *f, uint32_t place)
     f->slots[i] = place;
 }
 
-/* Makes room for one more. The old table stays where it is, unused: all of them together take as
- * much as the last. */
-static bool reserve_slot(struct forest *f)
+/* Makes room for `count` more. The old table stays where it is, unused: all of them together take
+ * as much as the last. */
+static bool reserve_slots(struct forest *f, uint32_t count)
 {
-    if (f->slot_used < f->slot_room)
+    if (f->slot_used + count <= f->slot_room)
         return true;
     uint32_t *old = f->slots, bits = 64 - f->slot_shift;
     if (bits >= 31 || !take_slots(f, bits + 1))
@@ -86,10 +87,35 @@ static bool find_twin(struct forest *f, const struct forest_node *parent, uint32
     return *twin != 0;
 }
 
+/* Reserves a slot if a new child of `above` belongs into the table. The children of a node are
+ * moved there when its list is full. False when there is no memory. */
+static bool reserve_in_table(struct forest *f, struct forest_node *above, bool *in_table)
+{
+    uint32_t listed = 0;
+    *in_table = true;
+    if (!above || (f->options.layout == FOREST_HASHED && above->first == FOREST_CROWDED))
+        return reserve_slots(f, 1);
+    *in_table = false;
+    if (f->options.layout != FOREST_HASHED)
+        return true;
+    for (uint32_t child = above->first; child; child = forest_at(f, child)->next)
+        listed++;
+    if (listed < LISTED_MAX)
+        return true;
+    *in_table = true;
+    if (!reserve_slots(f, listed + 1))
+        return false;
+    for (uint32_t child = above->first; child; child = forest_at(f, child)->next)
+        put_in_table(f, child);
+    f->slot_used += listed;
+    above->first = FOREST_CROWDED;
+    return true;
+}
+
 uint32_t forest_add(struct forest *f, uint32_t parent, uint32_t label, uint32_t key)
 {
     struct forest_node *above = parent ? forest_at(f, parent) : NULL;
-    bool in_table = !parent || f->options.layout == FOREST_HASHED;
+    bool in_table;
     uint32_t twin = 0, children = 0;
     /* Everything that can fail comes before the node is linked; a twin that is left over is a path
      * of the program like any other. */
@@ -103,7 +129,7 @@ uint32_t forest_add(struct forest *f, uint32_t parent, uint32_t label, uint32_t 
         children = place_of(f, array);
     }
     struct forest_node *node = take_node(f);
-    if (!node || (in_table && !reserve_slot(f)))
+    if (!node || !reserve_in_table(f, above, &in_table))
         return 0;
     node->label = label;
     node->parent = parent;
@@ -117,12 +143,11 @@ uint32_t forest_add(struct forest *f, uint32_t parent, uint32_t label, uint32_t 
     if (in_table) {
         put_in_table(f, place);
         f->slot_used++;
-    }
-    if (above && f->options.layout == FOREST_SIBLINGS) {
+    } else if (f->options.layout == FOREST_INDEXED) {
+        ((uint32_t *)(void *)forest_at(f, above->first))[key] = place;
+    } else {
         node->next = above->first;
         above->first = place;
-    } else if (above && f->options.layout == FOREST_INDEXED) {
-        ((uint32_t *)(void *)forest_at(f, above->first))[key] = place;
     }
     return place;
 }

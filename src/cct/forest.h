@@ -30,10 +30,11 @@
 
 #define FOREST_UNBOUNDED UINT32_MAX
 #define FOREST_K_MAX     UINT32_C(0x7fffffff)
+#define FOREST_CROWDED   UINT32_MAX /* as the first child: more than a list should have */
 
 /* How the children of a node are found. */
 enum forest_layout {
-    FOREST_HASHED,   /* one hash table over (parent, label) */
+    FOREST_HASHED,   /* a few: a list; more: one hash table over (parent, label) */
     FOREST_SIBLINGS, /* a list: first child, next sibling */
     FOREST_INDEXED,  /* an array in each node, by a number that each caller gives its callees */
 };
@@ -54,8 +55,8 @@ struct forest_node {
     uint32_t parent; /* 0 for the root of a tree */
     uint32_t level;  /* in its tree */
     uint32_t twin;   /* in the bottom region: the same call in the top region of another tree */
-    uint32_t first;  /* siblings: the first child; indexed: the array */
-    uint32_t next;   /* siblings: the next one */
+    uint32_t first;  /* the first child; indexed: the array; hashed: or FOREST_CROWDED */
+    uint32_t next;   /* the next sibling */
     uint64_t values[];
 };
 
@@ -138,10 +139,14 @@ static inline __attribute__((always_inline)) uint32_t forest_child(struct forest
     uint32_t place = forest_at(f, parent)->first;
     switch (layout) {
     case FOREST_HASHED:
-        place = forest_look_up(f, parent, label);
-        if (place)
-            return place;
-        break;
+        if (place == FOREST_CROWDED) {
+            place = forest_look_up(f, parent, label);
+            if (place)
+                return place;
+            break;
+        }
+        /* Most callers have few callees, and those lie close together. */
+        __attribute__((fallthrough));
     case FOREST_SIBLINGS:
         for (; place; place = forest_at(f, place)->next)
             if (forest_at(f, place)->label == label)

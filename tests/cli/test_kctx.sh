@@ -74,10 +74,11 @@ printf 'function\nmalloc\n' >expected
 same one-function
 "$CALLTRAIL" kctx --fn main fixed.ctp >main.txt
 holds function-without-cost grep -q '^main has no cost of its own' main.txt
-# Chains that need as much as there is: nothing is left out, and values are those of folded stacks.
-"$CALLTRAIL" export --to folded fixed.ctp >folded
-"$CALLTRAIL" kctx --explain 100 --k 1000 --limit 0 --keep-recursion --json fixed.ctp >json
-holds chains-are-those-of-folded-stacks python3 -c '
+# chains_of_stacks NAME PROFILE: chains that need as much as there is, so that nothing is left out, have the
+# values that the stacks in the file `folded` have.
+chains_of_stacks() {
+    "$CALLTRAIL" kctx --explain 100 --k 1000 --limit 0 --min-share 0 --keep-recursion --json "$2" >json
+    holds "$1" python3 -c '
 import json
 stacks = [(l.rpartition(" ")[0].split(";"), int(l.rpartition(" ")[2])) for l in open("folded")]
 rows = json.load(open("json"))["rows"]
@@ -85,7 +86,19 @@ for row in rows:
     for chain in (row["chain"], row["always_from"] + row["chain"]):
         n = len(chain)
         assert row["chain_value"] == sum(v for s, v in stacks if s[-n:] == chain), row
+selves = {(row["function"], row["module"]): row["self"] for row in rows}
+assert sum(selves.values()) == sum(v for s, v in stacks if s[-1] != "(context not known)")
 assert len(rows) > 10'
+}
+"$CALLTRAIL" export --to folded fixed.ctp >folded
+chains_of_stacks chains-are-those-of-folded-stacks fixed.ctp
+python3 -c '
+import random
+random.seed(2)
+print("\n".join(";".join(random.choices("abcdefghijklmnop", k=random.randint(1, 6))) + " %d" % random.randint(1, 99)
+                for _ in range(150)))' >folded
+"$CALLTRAIL" import --from folded -o imported.ctp folded 2>/dev/null || fail imported "not imported"
+chains_of_stacks chains-of-an-imported-profile imported.ctp
 for shape in random deep bushy; do
     for nodes in 0 1 9 3000; do
         "$GEN_PROFILE" --seed 3 --nodes $nodes --shape $shape g.ctp

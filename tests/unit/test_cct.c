@@ -5,6 +5,7 @@
  */
 #include "cct/contexts.h"
 #include "cct/explain.h"
+#include "cct/inverse_sizes.h"
 #include "cct/region.h"
 
 #include <inttypes.h>
@@ -14,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { ROUNDS = 250, DEPTH_MAX = 24, CALLS_MAX = 120, PATHS_MAX = 4000, METRICS = 2, SITES = 3 };
+enum { ROUNDS = 500, DEPTH_MAX = 24, CALLS_MAX = 120, PATHS_MAX = 4000, METRICS = 2, SITES = 3 };
 
 static uint64_t state;
 
@@ -92,6 +93,10 @@ static void make_trace(uint64_t seed)
     trace.threads = below(3) ? 1 : 1 + below(4);
     uint32_t depth_max = 1 + below(below(2) ? 6 : DEPTH_MAX), calls = below(CALLS_MAX);
     uint32_t fanout = 1 + below(4), share = 30 + below(60), root_only = below(2);
+    if (below(5) == 0) { /* bushy: more callees than a node has in a list */
+        trace.functions = fanout = 20 + below(40);
+        depth_max = 2 + below(3);
+    }
     while (trace.call_count < calls && trace.event_count < CALLS_MAX * 2 - 1) {
         uint32_t thread = below(trace.threads);
         struct stack *stack = &stacks[thread];
@@ -518,6 +523,71 @@ static void check_similar(void **unused)
     }
 }
 
+/* Sizes of inverses that were not made, against those of the ones that are. */
+struct seen_values {
+    uint32_t k, times;
+    uint64_t sum, count;
+};
+
+static void see_values(void *user, uint32_t k, uint64_t *values, size_t count)
+{
+    struct seen_values *seen = user;
+    *seen = (struct seen_values){.k = k, .times = seen->times + 1, .count = count};
+    for (size_t i = 0; i < count; i++)
+        seen->sum += values[i];
+}
+
+static void check_sizes(const struct contexts *forest, uint32_t k, uint32_t metric)
+{
+    struct inverse_sizes sizes;
+    struct seen_values seen = {0};
+    struct contexts inverse, pruned;
+    uint64_t chains_with_value = 0, sum = 0;
+    inverse_sizes(forest, metric, &k, 1, see_values, &seen, &sizes);
+    contexts_invert(forest, k, &inverse);
+    contexts_prune(&inverse, &pruned);
+    for (uint32_t i = 0; i < inverse.count; i++) {
+        uint64_t own = inverse.values[(size_t)i * METRICS + metric];
+        for (uint32_t c = i + 1; c < inverse.count; c++)
+            if (inverse.nodes[c].parent == i)
+                own -= inverse.values[(size_t)c * METRICS + metric];
+        chains_with_value += own != 0;
+        sum += own;
+    }
+    const struct inverse_size *size = sizes.levels
+                                          ? &sizes.by_k[k < sizes.levels ? k : sizes.levels - 1]
+                                          : &(struct inverse_size){0};
+    assert_int_equal(size->nodes, inverse.count);
+    assert_int_equal(size->pruned, pruned.count);
+    assert_int_equal(size->chains, chains_with_value);
+    assert_int_equal(seen.times, 1);
+    assert_int_equal(seen.k, k);
+    assert_int_equal(seen.count, chains_with_value);
+    assert_int_equal(seen.sum, sum);
+    contexts_free(&inverse);
+    contexts_free(&pruned);
+    inverse_sizes_free(&sizes);
+}
+
+static void check_inverse_sizes(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
+        make_trace(seed);
+        for (uint32_t k = 0; k <= trace.depth + 1; k++) {
+            struct contexts cct, slabs;
+            build(FOREST_HASHED, false, FOREST_UNBOUNDED, NULL, &cct);
+            check_sizes(&cct, k, seed % METRICS);
+            contexts_free(&cct);
+            if (k == 0)
+                continue;
+            build(FOREST_HASHED, false, k, NULL, &slabs);
+            check_sizes(&slabs, k, seed % METRICS);
+            contexts_free(&slabs);
+        }
+    }
+}
+
 /* Labels of call sites, made into labels of functions afterwards, and at once. */
 static void check_sites(void **unused)
 {
@@ -644,6 +714,18 @@ static void check_explaining(void **unused)
     assert_true(one > 50 && several > 50 && spread > 50);
 }
 
+/* A script of calls and returns of one thread. */
+static void run_script(const uint32_t *script, size_t count, uint32_t return_label)
+{
+    memset(&trace, 0, sizeof trace);
+    memset(stacks, 0, sizeof stacks);
+    for (size_t i = 0; i < count; i++)
+        if (script[i] == return_label)
+            add_return(0);
+        else
+            add_call(0, script[i]);
+}
+
 /*
  * The paper's first example, from its words: c is called 4 times, once by r and three times by b;
  * no context of c is reached twice; but a, b, c follow each other three times, in different places.
@@ -655,13 +737,7 @@ static void check_example(void **unused)
     static const uint32_t script[] = {R,      C,      NOBODY, A, B, C, NOBODY,
                                       NOBODY, NOBODY, E,      A, B, C, NOBODY,
                                       NOBODY, NOBODY, NOBODY, F, A, B, C};
-    memset(&trace, 0, sizeof trace);
-    memset(stacks, 0, sizeof stacks);
-    for (size_t i = 0; i < sizeof script / sizeof *script; i++)
-        if (script[i] == NOBODY)
-            add_return(0);
-        else
-            add_call(0, script[i]);
+    run_script(script, sizeof script / sizeof *script, NOBODY);
     struct contexts cct, ccf;
     build(FOREST_HASHED, false, FOREST_UNBOUNDED, NULL, &cct);
     assert_int_equal(cct.count, 13); /* r c | a b c | e a b c | f a b c */
@@ -693,6 +769,58 @@ static void check_example(void **unused)
     callers_end(&callers);
     contexts_free(&cct);
     contexts_free(&ccf);
+}
+
+/*
+ * A running example as the paper's figures 2 and 4, worked out by hand. (The figures' own trace is
+ * not in the text that we have; like that, this one has contexts of at most 3 callers.)
+ *
+ *     r(a(b() c(b())) b(c()) a(b()))
+ */
+static void check_by_hand(void **unused)
+{
+    (void)unused;
+    enum { R, A, B, C, BACK };
+    static const uint32_t script[] = {R, A, B,    BACK, C, B, BACK, BACK, BACK,
+                                      B, C, BACK, BACK, A, B, BACK, BACK, BACK};
+    /* Every activated path, the function first, and how often; q callers each. */
+    static const struct {
+        uint32_t q, labels[4], calls;
+    } paths[] = {
+        {0, {R}, 1},       {0, {A}, 2},       {0, {B}, 4},          {0, {C}, 2},
+        {1, {A, R}, 2},    {1, {B, A}, 2},    {1, {C, A}, 1},       {1, {B, C}, 1},
+        {1, {B, R}, 1},    {1, {C, B}, 1},    {2, {B, A, R}, 2},    {2, {C, A, R}, 1},
+        {2, {B, C, A}, 1}, {2, {C, B, R}, 1}, {3, {B, C, A, R}, 1},
+    };
+    static const uint32_t nodes[] = {4, 10, 14, 15, 15}; /* of the k-CCF */
+    static const uint32_t pruned[] = {4, 9, 9, 9, 9}; /* r, a; b with a, c and r; c with a and b */
+    /* Of the k-SF: 1: 4 functions and 6 pairs. 2: the CCT from r; from level 2 on b, and c with b.
+     * 3: the CCT, and b from level 3. */
+    static const uint32_t slab_nodes[] = {0, 10, 10, 8, 7};
+    struct contexts cct;
+    run_script(script, sizeof script / sizeof *script, BACK);
+    build(FOREST_HASHED, false, FOREST_UNBOUNDED, NULL, &cct);
+    assert_int_equal(cct.count, 7); /* r, ra, rab, rac, racb, rb, rbc */
+    for (uint32_t k = 0; k <= 4; k++) {
+        struct contexts source, ccf, cut;
+        build(FOREST_HASHED, false, k ? k : FOREST_UNBOUNDED, NULL, &source);
+        if (k)
+            assert_int_equal(source.count, slab_nodes[k]);
+        contexts_invert(&source, k, &ccf);
+        assert_int_equal(ccf.count, nodes[k]);
+        for (size_t i = 0; i < sizeof paths / sizeof *paths && paths[i].q <= k; i++) {
+            uint32_t node = CONTEXTS_NONE;
+            for (uint32_t q = 0; q <= paths[i].q; q++)
+                assert_true((node = find_node(&ccf, node, paths[i].labels[q])) != CONTEXTS_NONE);
+            assert_int_equal(ccf.values[(size_t)node * METRICS], paths[i].calls);
+        }
+        contexts_prune(&ccf, &cut);
+        assert_int_equal(cut.count, pruned[k]);
+        contexts_free(&source);
+        contexts_free(&ccf);
+        contexts_free(&cut);
+    }
+    contexts_free(&cct);
 }
 
 /* Nothing is lost without being counted, and what is kept is right, when memory or stack end. */
@@ -733,11 +861,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_example),
+        cmocka_unit_test(check_by_hand),
         cmocka_unit_test(check_traces),
         cmocka_unit_test(check_vertices_and_edges),
         cmocka_unit_test(check_slabs_by_definition),
         cmocka_unit_test(check_pruning),
         cmocka_unit_test(check_similar),
+        cmocka_unit_test(check_inverse_sizes),
         cmocka_unit_test(check_sites),
         cmocka_unit_test(check_explaining),
         cmocka_unit_test(check_limits),
