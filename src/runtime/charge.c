@@ -88,6 +88,7 @@ __attribute__((noinline)) uint32_t charge_context(const void *function)
     struct walk_memory memory = sample_memory(t, sp);
     struct marks_met met;
     trampoline_prepare_walk(&met);
+    met.walk.join = true; /* they are the samples' affair */
     memory.marks = &met.walk;
     uint32_t node = 0;
     if (sample_enter_phase(t)) {
