@@ -20,7 +20,6 @@ struct heap_map;
 /* Memory with a point in it; see heap.c. */
 struct heap_state {
     uint32_t lock;
-    uint8_t *filter;
     struct heap_block *blocks;
     uint64_t room, count;
     struct heap_map *maps; /* see heap_maps.c */

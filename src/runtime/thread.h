@@ -30,10 +30,6 @@ struct thread {
     struct thread *second;  /* its stack and nodes only: the handler must not find ours half made */
     uint64_t charging_at;   /* the frame that is at the tree; 0: none */
     uint64_t accounted_ns;  /* of wall time: samples, and calls that waited */
-    uint64_t memory_left;   /* bytes to the next point of memory that is sampled; see heap.c */
-    uint64_t memory_behind; /* from there to the end of its block */
-    uint64_t memory_calls;  /* calls that asked for some so far */
-    uint64_t random;
 
     /* The first sample comes after a random part of a period, so that short threads count. */
     uint64_t first_period_ns; /* 0: it has come */
