@@ -1,15 +1,17 @@
 /*
  * What is measured by bench/events.py. Each mode prints numbers that the program takes itself.
  *
- *     events alloc ROUNDS     builds and frees trees of small nodes and strings; CPU seconds
- *     events wait CALLS DEPTH calls that could wait, at some depth of the stack, with measuring
- * paused and not, in turn: ns for each call, of either events wait-plain CALLS DEPTH  the same,
- * without turns
+ *     events alloc ROUNDS              builds and frees trees of small nodes and strings; CPU
+ * seconds events CALL CALLS DEPTH          calls that could wait (read, poll) at some depth of the
+ * stack, with measuring paused and not, in turn: ns for each, of either events plain-CALL CALLS
+ * DEPTH    the same, never paused events moving-CALL CALLS DEPTH   each from another stack than the
+ * one before, paused and not
  */
 #include "calltrail.h"
 
 #include <fcntl.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +26,7 @@ static uint64_t now_ns(clockid_t clock)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* --- memory ------------------------------------------------------------------------------------
- */
+/* --- memory --- */
 
 struct node {
     struct node *left, *right;
@@ -74,26 +75,67 @@ static int allocate(long rounds)
     return sum == 0;
 }
 
-/* --- calls that could wait -----------------------------------------------------------------------
- */
+/* --- calls that could wait --- */
 
 static int zeros;
 
-static uint64_t call(long calls)
+static void read_one(void)
 {
-    uint64_t start = now_ns(CLOCK_MONOTONIC);
     char byte;
-    for (long i = 0; i < calls; i++)
-        if (read(zeros, &byte, 1) != 1)
-            exit(1);
-    return now_ns(CLOCK_MONOTONIC) - start;
+    if (read(zeros, &byte, 1) != 1)
+        exit(1);
 }
 
-__attribute__((noinline)) static uint64_t call_at(int depth, long calls)
+static void poll_one(void)
 {
-    uint64_t ns = depth ? call_at(depth - 1, calls) : call(calls);
-    __asm__ volatile("" : "+r"(ns)); /* no tail call */
-    return ns;
+    struct pollfd always = {.fd = zeros, .events = POLLIN};
+    if (poll(&always, 1, 0) != 1)
+        exit(1);
+}
+
+static void (*one_call)(void) = read_one;
+
+enum { TURN = 200, MOST_TURNS = 20000 };
+
+__attribute__((noinline)) static void make_calls(long calls)
+{
+    for (long i = 0; i < calls; i++)
+        one_call();
+}
+
+/* Two functions that do the same: a path through either, by the bits of a number, is a stack of its
+ * own. */
+typedef void path(int depth, unsigned way, long calls);
+static path go_left, go_right;
+
+__attribute__((noinline)) static void go_left(int depth, unsigned way, long calls)
+{
+    if (depth)
+        (way & 1 ? go_left : go_right)(depth - 1, way >> 1, calls);
+    else
+        make_calls(calls);
+    __asm__ volatile("");
+}
+
+__attribute__((noinline)) static void go_right(int depth, unsigned way, long calls)
+{
+    if (depth)
+        (way & 1 ? go_left : go_right)(depth - 1, way >> 1, calls);
+    else
+        make_calls(calls);
+    __asm__ volatile(" ");
+}
+
+/* ns for each call; where stacks change, all but the outermost frame are others than before, of 64
+ * stacks in turn. */
+static double measure(int depth, bool moving)
+{
+    uint64_t start = now_ns(CLOCK_MONOTONIC);
+    if (!moving)
+        go_left(depth, 0, TURN);
+    for (unsigned i = 0; moving && i < TURN; i++)
+        go_left(depth, (i * 37 & 63) | (i & 1 ? ~63u : 0), 1);
+    return (double)(now_ns(CLOCK_MONOTONIC) - start) / TURN;
 }
 
 static int compare(const void *a, const void *b)
@@ -102,20 +144,18 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-enum { TURN = 200, MOST_TURNS = 20000 };
-
 /* The median over the turns: whatever else runs on the machine disturbs few of them. */
-static int wait_often(long calls, int depth, int in_turns)
+static int call_often(long calls, int depth, bool pausing, bool moving)
 {
     static double paused[MOST_TURNS], not_paused[MOST_TURNS];
     long turns = calls / TURN < MOST_TURNS ? calls / TURN : MOST_TURNS;
     for (long i = 0; i < turns; i++) {
-        if (in_turns)
+        if (pausing)
             ct_pause();
-        paused[i] = (double)call_at(depth, TURN) / TURN;
-        if (in_turns)
+        paused[i] = measure(depth, moving);
+        if (pausing)
             ct_resume();
-        not_paused[i] = (double)call_at(depth, TURN) / TURN;
+        not_paused[i] = measure(depth, moving);
     }
     qsort(paused, (size_t)turns, sizeof *paused, compare);
     qsort(not_paused, (size_t)turns, sizeof *not_paused, compare);
@@ -128,7 +168,10 @@ int main(int argc, char **argv)
     zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
     if (argc == 3 && strcmp(argv[1], "alloc") == 0)
         return allocate(atol(argv[2]));
-    if (argc == 4 && strncmp(argv[1], "wait", 4) == 0)
-        return wait_often(atol(argv[2]), atoi(argv[3]), !argv[1][4]);
-    return 2;
+    if (argc != 4)
+        return 2;
+    bool plain = strncmp(argv[1], "plain-", 6) == 0, moving = strncmp(argv[1], "moving-", 7) == 0;
+    if (strstr(argv[1], "poll"))
+        one_call = poll_one;
+    return call_often(atol(argv[2]), atoi(argv[3]), !plain, moving);
 }

@@ -3,23 +3,27 @@
 
     bench/events.py BUILD [--rounds N]
 
-Programs run in turn, plain and under each tool; the CPU time is that of the program itself, as it says
-(trees) or as the kernel says of it (perl). What is shown is the median of the ratios of neighbouring
-runs, and its interval by bootstrap. Calls that wait are measured inside one process, with measuring
-paused and not in turn; under strace, against the plain run.
+Programs run in turn, plain and under each tool; what counts is the program's own CPU time, as it says.
+What is shown is the median of the ratios of neighbouring runs, and its interval by bootstrap. Calls that
+could wait are measured inside one process, with measuring paused and not, in turn; under strace and perf
+trace, against the plain run. With privileges everything runs at a real-time priority, so that others on
+the machine disturb less.
 """
 import argparse
 import os
 import random
-import re
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 
-PERL = r"""my %h; my $s = 0; for my $i (1 .. 300000) { my $k = "k" . ($i % 20011); $h{$k} = [$i, "v$i" x 3];
-$s += length($h{$k}[1]); delete $h{"k" . ($i * 7 % 20011)} if $i % 3 == 0 } print scalar(keys %h), " $s\n";"""
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import events_programs  # noqa: E402
+
+TCMALLOC = "/usr/lib/x86_64-linux-gnu/libtcmalloc.so.4"
+OTHERS_ROUNDS = 5  # what others cost is seen without so many
 
 
 def interval(ratios, share=0.95, draws=2000):
@@ -29,11 +33,17 @@ def interval(ratios, share=0.95, draws=2000):
     return medians[low], medians[-1 - low]
 
 
+def undisturbed():
+    words = ["chrt", "-f", "10"]
+    done = subprocess.run(words + ["true"], capture_output=True, check=False) if shutil.which("chrt") else None
+    return words if done and done.returncode == 0 else []
+
+
 class Bench:
     def __init__(self, build, rounds, folder):
         self.program = os.path.join(build, "bench/events")
         self.calltrail = os.path.join(build, "calltrail")
-        self.rounds, self.folder = rounds, folder
+        self.rounds, self.folder, self.before = rounds, folder, undisturbed()
 
     def record(self, *events):
         words = [self.calltrail, "record", "--no-lines", "-o", os.path.join(self.folder, "p.ctp")]
@@ -42,66 +52,69 @@ class Bench:
     def tools(self):
         """Name, words in front of the command, environment. gperftools brings its own allocator: without
         a profile it is a run of its own."""
-        gperf = "/usr/lib/x86_64-linux-gnu/libtcmalloc.so.4"
         yield "calltrail -e heap", self.record("heap"), {}
         yield "calltrail -e malloc,heap,wall", self.record("malloc", "heap", "wall"), {}
         if shutil.which("heaptrack"):
             yield "heaptrack", ["heaptrack", "--raw", "--output", os.path.join(self.folder, "h")], {}
-        if os.path.exists(gperf):
-            yield "tcmalloc, no profile", [], {"LD_PRELOAD": gperf}
+        if os.path.exists(TCMALLOC):
+            yield "tcmalloc, no profile", [], {"LD_PRELOAD": TCMALLOC}
             yield "gperftools' heap profiler", [], {
-                "LD_PRELOAD": gperf, "HEAPPROFILE": os.path.join(self.folder, "g")}
+                "LD_PRELOAD": TCMALLOC, "HEAPPROFILE": os.path.join(self.folder, "g")}
 
-    def seconds(self, words, env, says):
-        """CPU seconds: what the program says as its last line, or what bash says of it."""
-        if not says:
-            words = words[:-len(self.command)] + ["/bin/bash", "-c", 'TIMEFORMAT="%U %S"; time "$0" "$@"',
-                                                 *self.command]
-        done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, **env})
+    def run(self, words, env=None):
+        done = subprocess.run(self.before + words, capture_output=True, text=True, check=False,
+                              env={**os.environ, **(env or {})})
         if done.returncode:
             sys.exit("%s: status %d: %s" % (words, done.returncode, done.stderr))
-        if says:
-            return float(re.search(r"^\d+\.\d{6}$", done.stdout, re.M)[0])
-        return sum(map(float, [line for line in done.stderr.splitlines()
-                               if line.replace(".", "").replace(" ", "").isdigit()][-1].split()))
+        return done.stdout
 
-    def memory(self, title, command, says):
-        self.command = command
+    def memory(self, program):
+        def seconds(words=(), env=None):
+            said = self.run([*words, *program.command], {**program.env, **(env or {})})
+            return program.cpu_seconds(said)
         tools = list(self.tools())
         plain, ratios = [], {name: [] for name, _, _ in tools}
         for turn in range(self.rounds):
             for name, words, env in tools:
-                if turn > 2 and "calltrail" not in name:
-                    continue  # what others cost is seen without so many rounds
-                before = self.seconds(command, {}, says)
-                under = self.seconds(words + command, env, says)
-                after = self.seconds(command, {}, says)
+                if turn >= OTHERS_ROUNDS and "calltrail" not in name:
+                    continue
+                before, under, after = seconds(), seconds(words, env), seconds()
                 plain += [before, after]
                 ratios[name].append(2 * under / (before + after))
         for name, values in ratios.items():
             low, high = interval(values)
             print("| %s | %.3f | %s | %+.1f%% | %+.1f to %+.1f%% |" % (
-                title, statistics.median(plain), name, 100 * (statistics.median(values) - 1),
+                program.name, statistics.median(plain), name, 100 * (statistics.median(values) - 1),
                 100 * (low - 1), 100 * (high - 1)), flush=True)
 
+    def call_ns(self, *words):
+        """What each call takes: in the turns in which measuring is paused, and in the others."""
+        return list(map(float, self.run(list(words)).splitlines()[-1].split()))
+
+    def others_ns(self, words, call, depth, plain_ns):
+        done = subprocess.run(words + ["true"], capture_output=True, check=False) if shutil.which(words[0]) else None
+        if not done or done.returncode:
+            return None  # not here, or not permitted
+        return self.call_ns(*words, self.program, "plain-" + call, "4000", depth)[1] - plain_ns
+
     def waits(self):
-        def run(*words):
-            done = subprocess.run(words, capture_output=True, text=True, check=True)
-            return list(map(float, done.stdout.splitlines()[-1].split()))
-        print("\n| depth | plain ns | -e wall, paused | -e wall | wall adds | strace -c -w adds |")
-        print("|---|---|---|---|---|---|")
-        for depth in ("5", "20", "60"):
-            rows = []
-            for _ in range(max(3, self.rounds // 4)):
-                plain = run(self.program, "wait-plain", "200000", depth)[1]
-                paused, active = run(*self.record("wall"), self.program, "wait", "200000", depth)
-                strace = 0
-                if shutil.which("strace"):
-                    strace = run("strace", "-f", "-c", "-w", "-o", "/dev/null", self.program, "wait-plain",
-                                 "4000", depth)[1] - plain
-                rows.append((plain, paused, active, active - plain, strace))
-            print("| %s | %.0f | %.0f | %.0f | %.0f ns | %.0f ns |" % (
-                depth, *(statistics.median(column) for column in zip(*rows))), flush=True)
+        strace = ["strace", "-f", "-c", "-w", "-o", "/dev/null"]
+        trace = ["perf", "trace", "-s", "-o", "/dev/null"]
+        print("\n| call | frames | plain | wall, paused | wall adds | wall adds, stack changes | "
+              "strace -c -w adds | perf trace -s adds |\n|---|--:|--:|--:|--:|--:|--:|--:|")
+        for call in ("read", "poll"):
+            for depth in ("5", "20", "60"):
+                rows = []
+                for _ in range(max(3, self.rounds // 4)):
+                    plain = self.call_ns(self.program, "plain-" + call, "100000", depth)[1]
+                    paused, active = self.call_ns(*self.record("wall"), self.program, call, "100000", depth)
+                    still, moving = self.call_ns(*self.record("wall"), self.program, "moving-" + call, "100000",
+                                                 depth)
+                    rows.append((plain, paused - plain, active - plain, moving - still,
+                                 self.others_ns(strace, call, depth, plain),
+                                 self.others_ns(trace, call, depth, plain)))
+                cells = ["-" if None in column else "%.0f ns" % statistics.median(column) for column in zip(*rows)]
+                print("| %s | %s | %s |" % (call, depth, " | ".join(cells)), flush=True)
 
 
 def main():
@@ -109,15 +122,13 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--rounds", type=int, default=int(os.environ.get("ROUNDS", 20)))
     options = parser.parse_args()
+    build = os.path.abspath(options.build)
     with tempfile.TemporaryDirectory(prefix="bench-events-") as folder:
         os.environ["XDG_CACHE_HOME"] = os.path.join(folder, "cache")
-        bench = Bench(os.path.abspath(options.build), options.rounds, folder)
-        print("| program | plain s | tool | costs | 95% interval |\n|---|---|---|---|---|")
-        bench.memory("trees of small nodes", [bench.program, "alloc", "100"], True)
-        script = os.path.join(folder, "a.pl")
-        with open(script, "w", encoding="utf-8") as out:
-            out.write(PERL)
-        bench.memory("perl, hashes of arrays", ["/usr/bin/perl", script], False)
+        bench = Bench(build, options.rounds, folder)
+        print("| program | plain s | tool | costs | 95% interval |\n|---|--:|---|--:|--:|")
+        for program in [*events_programs.programs(folder), events_programs.worst(build)]:
+            bench.memory(program)
         bench.waits()
 
 

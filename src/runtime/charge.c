@@ -88,6 +88,7 @@ __attribute__((noinline)) uint32_t charge_context(const void *function)
     struct walk_memory memory = sample_memory(t, sp);
     struct marks_met met;
     trampoline_prepare_walk(&met);
+    met.walk.join = true; /* they are the samples' affair */
     memory.marks = &met.walk;
     uint32_t node = 0;
     if (sample_enter_phase(t)) {
@@ -125,8 +126,14 @@ void charge_add(uint32_t node, enum arena_value value, uint64_t amount)
         __atomic_fetch_add(at, amount, __ATOMIC_RELAXED);
 }
 
+__thread struct memory_points memory_points
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
 void charge_thread_begins(struct thread *t)
 {
+    memory_points = (struct memory_points){0}; /* in a forked child, its parent's */
+    if (!(guest->arena->events.mask & EVENTS_OF_MEMORY))
+        memory_points.left = UINT64_MAX;
     if (guest->arena->events.mask & ~(uint32_t)EVENT_CPU)
         t->second = thread_take();
 }
@@ -138,6 +145,7 @@ void charge_thread_ends(struct thread *t)
         charge_add(t->record->waits_in, VALUE_BLOCKED_NS,
                    clock_ns(CLOCK_MONOTONIC) - t->record->waits_since_ns);
     t->record->waits_in = 0;
+    memory_points.left = 0;
     if (t->second)
         thread_keep(t->second);
     t->second = NULL;

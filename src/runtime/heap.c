@@ -7,8 +7,8 @@
  * the points. With T = 1 every byte is one. Most calls have none, and cost a subtraction.
  *
  * Memory with a point is remembered until it is freed: its address is in a table, the context that
- * asked for it has its bytes. A filter of counters by address tells most calls of free that they
- * need not look. The table has a lock, under which no handler of the program may run, since it
+ * asked for it has its bytes. A filter, a bit by address, tells most calls of free that they need
+ * not look. The table has a lock, under which no handler of the program may run, since it
  * might ask for memory too, or never return: signals are blocked meanwhile.
  *
  * The peak. Only when the sum over all contexts is greater than ever before is there a new peak,
@@ -24,7 +24,28 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { FILTER_SIZE = 1 << 16, FIRST_ROOM = 4096 };
+enum { FILTER_BITS = 1 << 20, WORD_BITS = 32, FIRST_ROOM = 4096, PAGE = 4096 };
+
+/*
+ * Neighbours in memory are neighbours here: a program that frees what lies together needs few lines
+ * of it in the cache. Higher bits count too, or all that is mapped by itself would have one bit, as
+ * it always begins at the same place of its page.
+ */
+static struct {
+    uint32_t maybe[FILTER_BITS / WORD_BITS];
+    uint8_t count[FILTER_BITS]; /* blocks that want this bit; 255 and more stay */
+} filter __attribute__((aligned(PAGE)));
+
+static inline uint32_t bit_of(uint64_t address)
+{
+    return (uint32_t)(address >> 4 ^ address >> 24) % FILTER_BITS;
+}
+
+static inline bool may_be_known(const void *memory)
+{
+    uint32_t bit = bit_of((uint64_t)memory);
+    return filter.maybe[bit / WORD_BITS] >> bit % WORD_BITS & 1;
+}
 
 /* In the page that a fork wipes: a child has nothing of its parent's. */
 static struct heap_state *state(void)
@@ -37,43 +58,39 @@ static uint64_t hash_of(uint64_t address)
     return (address >> 4) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static uint8_t *filter_of(uint64_t address)
-{
-    return state()->filter + (hash_of(address) >> 48);
-}
-
 /* --- points ---------------------------------------------------------------------------------- */
 
-static uint64_t random_below(struct thread *t, uint64_t limit)
+static uint64_t random_below(const struct thread *t, uint64_t limit)
 {
-    uint64_t x = t->random ? t->random : time_stamp() ^ (uint64_t)t->tid << 32 ^ 1;
+    uint64_t x = memory_points.random;
+    x = x ? x : time_stamp() ^ (uint64_t)t->tid << 32 ^ 1;
     x ^= x << 13;
     x ^= x >> 7;
     x ^= x << 17;
-    t->random = x;
+    memory_points.random = x;
     return (uint64_t)((unsigned __int128)(x * UINT64_C(0x2545f4914f6cdd1d)) * limit >> 64);
 }
 
 /* A new block begins: so far to its point, and from there to its end. */
-static void begin_block(struct thread *t, uint64_t period, uint64_t before)
+static void begin_block(const struct thread *t, uint64_t period, uint64_t before)
 {
     uint64_t point = random_below(t, period);
-    t->memory_left = before + point;
-    t->memory_behind = period - 1 - point;
+    memory_points.left = before + point;
+    memory_points.behind = period - 1 - point;
 }
 
 /* How many points the next so many bytes have. */
-static uint64_t count_points(struct thread *t, uint64_t bytes)
+static uint64_t count_points(const struct thread *t, uint64_t bytes)
 {
     uint64_t period = guest->arena->events.memory_period_bytes, points = 0;
     if (period <= 1)
         return bytes;
-    if (!t->random)
+    if (!memory_points.random)
         begin_block(t, period, 0);
-    while (bytes > t->memory_left) {
-        bytes -= t->memory_left + 1;
+    while (bytes > memory_points.left) {
+        bytes -= memory_points.left + 1;
         points++;
-        uint64_t before = t->memory_behind;
+        uint64_t before = memory_points.behind;
         if (bytes > before) { /* and perhaps whole blocks, which have one each */
             bytes -= before;
             points += bytes / period;
@@ -82,7 +99,7 @@ static uint64_t count_points(struct thread *t, uint64_t bytes)
         }
         begin_block(t, period, before);
     }
-    t->memory_left -= bytes;
+    memory_points.left -= bytes;
     return points;
 }
 
@@ -121,10 +138,10 @@ static bool make_room(void)
     uint64_t old_room = h->room, room = old ? old_room * 2 : FIRST_ROOM;
     struct heap_block *blocks = raw_mmap(room * sizeof *blocks, PROT_READ | PROT_WRITE,
                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
-    if (blocks && !h->filter)
-        h->filter = raw_mmap(FILTER_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-    if (!blocks || !h->filter)
+    if (!blocks)
         return false;
+    if (!old) /* a child begins with none of its parent's blocks, and with an empty filter */
+        raw_syscall3(SYS_madvise, (long)&filter, sizeof filter, MADV_WIPEONFORK);
     h->blocks = blocks;
     h->room = room;
     for (uint64_t i = 0; i < old_room; i++)
@@ -170,11 +187,24 @@ void heap_change(uint64_t place, uint64_t bytes, uint64_t calls)
     }
 }
 
+static void filter_add(uint64_t address)
+{
+    uint32_t bit = bit_of(address);
+    filter.count[bit] = (uint8_t)(filter.count[bit] + (filter.count[bit] != UINT8_MAX));
+    filter.maybe[bit / WORD_BITS] |= 1u << bit % WORD_BITS;
+}
+
+/* A count that was full is not known to be empty again. */
+static void filter_remove(uint64_t address)
+{
+    uint32_t bit = bit_of(address);
+    if (filter.count[bit] != UINT8_MAX && --filter.count[bit] == 0)
+        filter.maybe[bit / WORD_BITS] &= ~(1u << bit % WORD_BITS);
+}
+
 static void forget(struct heap_block *block)
 {
-    uint8_t *filter = filter_of(block->address);
-    if (*filter != UINT8_MAX) /* one that was full is not known to be empty again */
-        --*filter;
+    filter_remove(block->address);
     heap_change(block->node, -block->bytes, -block->calls);
     remove_block(block);
 }
@@ -190,8 +220,7 @@ static void remember(const struct heap_block *block)
         }
         *slot = *block;
         state()->count++;
-        uint8_t *filter = filter_of(block->address);
-        *filter = (uint8_t)(*filter + (*filter != UINT8_MAX));
+        filter_add(block->address);
         heap_change(block->node, block->bytes, block->calls);
     }
     heap_unlock(mask);
@@ -227,24 +256,17 @@ static void *count_slowly(void *memory, uint64_t bytes, const void *function)
 /* Most memory has no point, which is known before it is there: then the call goes straight on. */
 static inline bool has_no_point(uint64_t bytes)
 {
-    struct thread *t = thread_self();
-    if (!t || bytes >= t->memory_left) /* always where the period is 1, or nothing is measured */
+    if (bytes >= memory_points.left)
         return false;
-    t->memory_calls++;
-    t->memory_left -= bytes;
+    memory_points.left -= bytes;
     return true;
 }
 
 static inline void *count(void *memory, uint64_t bytes, const void *function)
 {
-    struct thread *t = thread_self();
-    if (!t)
+    if (has_no_point(bytes))
         return memory;
-    t->memory_calls++;
-    if (bytes < t->memory_left) { /* never where the period is 1, or nothing is measured */
-        t->memory_left -= bytes;
-        return memory;
-    }
+    memory_points.calls++;
     if (!memory || !charge_wanted(EVENTS_OF_MEMORY))
         return memory;
     return count_slowly(memory, bytes, function);
@@ -258,17 +280,12 @@ void *heap_count(void *memory, uint64_t bytes, const void *function)
 static void give_back_slowly(void *memory, struct heap_block *was)
 {
     uint64_t mask = heap_lock();
-    struct heap_block *block = find_block((uint64_t)memory);
-    if (block->address) {
+    struct heap_block *block = state()->blocks ? find_block((uint64_t)memory) : NULL;
+    if (block && block->address) {
         *was = *block;
         forget(block);
     }
     heap_unlock(mask);
-}
-
-static inline bool may_be_known(const void *memory)
-{
-    return memory && state()->filter && *filter_of((uint64_t)memory);
 }
 
 /* What was known of it, if anything, so that it can be had back. */
@@ -302,7 +319,8 @@ bool heap_is_allocator(const void *address)
     return module != UINT32_MAX && modules_find(modules, (uint64_t)address) == module;
 }
 
-/* The usual way is a jump to the real function, without a frame; the other ways are functions. */
+/* The usual way is a jump to the real function, without a frame; the other ways are functions. A
+ * thread that has come so far that it knows its next point has found the real functions. */
 static __attribute__((noinline)) void *malloc_slowly(size_t bytes)
 {
     return count(REAL(malloc)(bytes), bytes, (const void *)real_malloc);
@@ -310,7 +328,7 @@ static __attribute__((noinline)) void *malloc_slowly(size_t bytes)
 
 EXPORTED void *malloc(size_t bytes)
 {
-    return real_malloc && has_no_point(bytes) ? real_malloc(bytes) : malloc_slowly(bytes);
+    return has_no_point(bytes) ? real_malloc(bytes) : malloc_slowly(bytes);
 }
 
 static __attribute__((noinline)) void *calloc_slowly(size_t number, size_t each)
@@ -320,8 +338,7 @@ static __attribute__((noinline)) void *calloc_slowly(size_t number, size_t each)
 
 EXPORTED void *calloc(size_t number, size_t each)
 {
-    return real_calloc && has_no_point(number * each) ? real_calloc(number, each)
-                                                      : calloc_slowly(number, each);
+    return has_no_point(number * each) ? real_calloc(number, each) : calloc_slowly(number, each);
 }
 
 static __attribute__((noinline)) void free_slowly(void *memory)

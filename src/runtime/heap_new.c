@@ -25,10 +25,9 @@ static void *new_without(size_t bytes, size_t alignment)
     {                                                                                              \
         if (!REAL(name))                                                                           \
             return new_without(bytes, alignment_wanted);                                           \
-        const struct thread *t = thread_self();                                                    \
-        uint64_t before = t ? t->memory_calls : 0;                                                 \
+        const struct memory_points before = memory_points;                                         \
         void *memory = real_##name arguments;                                                      \
-        if (t && t->memory_calls == before)                                                        \
+        if (memory_points.left == before.left && memory_points.calls == before.calls)              \
             heap_count(memory, bytes, (const void *)real_##name);                                  \
         return memory;                                                                             \
     }

@@ -20,7 +20,6 @@ struct heap_map;
 /* Memory with a point in it; see heap.c. */
 struct heap_state {
     uint32_t lock;
-    uint8_t *filter;
     struct heap_block *blocks;
     uint64_t room, count;
     struct heap_map *maps; /* see heap_maps.c */
@@ -147,6 +146,7 @@ void threads_prepare(void);        /* once, before the others */
 void threads_forget(void);         /* in a child that was forked */
 struct thread *thread_begin(void); /* the calling thread is known and sampled from now on */
 void thread_end(void);
+void thread_note_stack(uint64_t address); /* the first return address of the calling thread */
 void threads_wait_for_handlers(void); /* no handler that began before this is still running */
 
 /* --- signal masks and actions (masks.c) ----------------------------------------------------- */

@@ -3,13 +3,19 @@
 #include "runtime/memory.h"
 #include "runtime/trampoline.h"
 
+#include "runtime/arch/x86_64/sample_layout.h"
 #include "runtime/arch/x86_64/syscall.h"
 #include "runtime/channel_format.h"
 
 #include <string.h>
 #include <ucontext.h>
 
-enum { RED_ZONE = 128 };
+enum { RED_ZONE = 128, PAGE = 4096 };
+
+static_assert(SAMPLE_SIGNAL_NUMBER == SAMPLE_SIGNAL && SAMPLE_ROOM < PAGE &&
+                  offsetof(struct thread, stack_start) == THREAD_STACK_START &&
+                  offsetof(struct thread, stack_end) == THREAD_STACK_END,
+              "the assembly has these numbers");
 
 static void take_registers(const ucontext_t *context, struct walk_registers *r)
 {
@@ -42,7 +48,7 @@ struct walk_memory sample_memory(const struct thread *t, uint64_t sp)
  */
 void sample_learn_stack(struct thread *t, const struct walk_memory *memory, uint64_t sp)
 {
-    enum { PAGE = 4096, MOST_AT_A_TIME = 1 << 20 };
+    enum { MOST_AT_A_TIME = 1 << 20 };
     if (memory->start <= t->first_sp && t->first_sp < memory->end &&
         (memory->start < t->stack_start || !t->stack_end)) {
         t->stack_start = memory->start;
@@ -60,6 +66,16 @@ uint64_t sample_key(const struct walk_modules *modules, const struct walk_frame 
     if (f->module == UINT32_MAX)
         return KEY_MAKE(f->pc >> 32 & 0xffffff, flags | KEY_ADDRESS, f->pc);
     return KEY_MAKE(modules_id(modules, f->module), flags, f->pc - modules->items[f->module].base);
+}
+
+/* Where the handler is on the same stack, further down, it has found room there, and need not look
+ * each time. Its context lies right above its return address. */
+static void learn_room(struct thread *t, uint64_t sp, const ucontext_t *context)
+{
+    uint64_t low = (uint64_t)context - 8 - SAMPLE_ROOM;
+    bool is_here = (uint64_t)context - (uint64_t)__builtin_frame_address(0) < SAMPLE_ROOM;
+    if (is_here && low < t->stack_start && sp >= t->stack_start && sp < t->stack_end)
+        t->stack_start = low & ~(uint64_t)(PAGE - 1);
 }
 
 /* What is known of the stack's nodes holds for one phase. */
@@ -183,6 +199,7 @@ static bool take_sample(struct thread *t, const ucontext_t *context, uint64_t ti
     sample_walk(t, modules, &r, &memory, mark);
     if (t->stack.end == WALK_COMPLETE)
         sample_learn_stack(t, &memory, r.value[X86_RSP]);
+    learn_room(t, r.value[X86_RSP], context);
     uint32_t node = sample_node(t, t, modules);
     if (!node) {
         t->stack.past_count = 0; /* the nodes of its frames are not complete */
@@ -219,7 +236,12 @@ static uint64_t most_ticks(const struct thread *t)
     return ns * TICKS;
 }
 
-static void on_signal(int number, siginfo_t *info, void *context)
+/* Called by sample_entry, which has seen that there is stack for it. */
+void sample_on_signal(int number, siginfo_t *info, void *context)
+    __attribute__((visibility("hidden")));
+void sample_entry(int number, siginfo_t *info, void *context) __attribute__((visibility("hidden")));
+
+void sample_on_signal(int number, siginfo_t *info, void *context)
 {
     (void)number;
     uint64_t start = time_stamp();
@@ -279,7 +301,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
  */
 void sample_install(void)
 {
-    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigaction action = {.sa_sigaction = sample_entry, .sa_flags = SA_SIGINFO | SA_RESTART};
     /* sigfillset leaves out the two of libc's own, one of which cancels threads. */
     memset(&action.sa_mask, 0xff, sizeof action.sa_mask);
     masks_real_sigaction(SAMPLE_SIGNAL, &action, NULL);

@@ -132,7 +132,6 @@ static __attribute__((destructor)) void at_exit(void)
 static __attribute__((constructor)) void start(int argc, char **argv, char **environment)
 {
     (void)argc;
-    (void)argv;
     exec_prepare();
     syscalls_prepare();
     waits_prepare();
@@ -146,6 +145,8 @@ static __attribute__((constructor)) void start(int argc, char **argv, char **env
     if (!channel_set_address(strchr(address, '=') + 1) || !make_wiped_page())
         return;
     threads_prepare();
+    /* _start has its arguments from the stack, and pushes two words and the return address. */
+    thread_note_stack((uint64_t)argv - 4 * sizeof(uint64_t));
     sample_install();
     modules_watch();
     pthread_atfork(NULL, NULL, begin_in_child);

@@ -11,7 +11,12 @@
 enum { THREAD_FIRST_FRAMES = 4096, THREAD_MOST_FRAMES = 1 << 20 };
 
 struct thread {
-    struct thread *next;   /* in the list of all, or of those to be used again */
+    struct thread *next; /* in the list of all, or of those to be used again */
+
+    /* The thread's own stack, as far as walks have seen it. Unlike a coroutine's it stays. */
+    uint64_t stack_start, stack_end; /* sample_entry.S knows where these are */
+    uint64_t first_sp;
+
     struct guest *of;      /* whose it is; after a fork nobody's */
     _Atomic uint32_t busy; /* in the signal handler */
     uint32_t tid;
@@ -31,10 +36,6 @@ struct thread {
     struct thread *second;  /* its stack and nodes only: the handler must not find ours half made */
     uint64_t charging_at;   /* the frame that is at the tree; 0: none */
     uint64_t accounted_ns;  /* of wall time: samples, and calls that waited */
-    uint64_t memory_left;   /* bytes to the next point of memory that is sampled; see heap.c */
-    uint64_t memory_behind; /* from there to the end of its block */
-    uint64_t memory_calls;  /* calls that asked for some so far */
-    uint64_t random;
 
     /* The first sample comes after a random part of a period, so that short threads count. */
     uint64_t first_period_ns; /* 0: it has come */
@@ -58,9 +59,6 @@ struct thread {
         uint64_t slot;
         uint64_t base_slot; /* of the outermost call of the stack that it is on */
     } mark;
-
-    /* The thread's own stack, as far as walks have seen it. Unlike a coroutine's it stays. */
-    uint64_t first_sp, stack_start, stack_end;
 
     /* This mapping keeps the event alive when its descriptor is closed. */
     struct perf_event_mmap_page *event_page;

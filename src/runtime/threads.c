@@ -20,6 +20,14 @@
 __thread struct thread *thread_current
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+/* Where the calling thread's stack begins, as far as is known; a fork leaves it as it is. */
+static __thread uint64_t stack_top __attribute__((tls_model("initial-exec")));
+
+void thread_note_stack(uint64_t address)
+{
+    stack_top = address;
+}
+
 static struct thread *unused; /* under the lock of the list */
 static pthread_key_t end_key;
 static int (*real_pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
@@ -131,7 +139,7 @@ static bool adopt(struct thread *t)
         return false;
     }
     t->tid = (uint32_t)raw_syscall3(SYS_gettid, 0, 0, 0);
-    t->first_sp = (uint64_t)__builtin_frame_address(0);
+    t->first_sp = stack_top ? stack_top : (uint64_t)__builtin_frame_address(0);
     t->event_fd = t->timer = -1;
     t->of = guest;
     t->record = take_record();
@@ -224,6 +232,7 @@ static void *begin_thread(void *argument)
     struct thread *t = argument;
     void *(*start)(void *) = t->start;
     void *start_argument = t->argument;
+    thread_note_stack((uint64_t)__builtin_frame_address(0) + 8); /* its return address */
     if (guest->arena && adopt(t))
         pthread_setspecific(end_key, t);
     return start(start_argument);

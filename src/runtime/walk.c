@@ -314,6 +314,17 @@ static bool holds(const struct walk_memory *memory, uint64_t address, uint64_t v
     return word == value;
 }
 
+/* Does a slot that is not what it was have a mark now, which stands for that? */
+static __attribute__((noinline, cold)) bool is_marked(const struct walk_memory *memory,
+                                                      uint64_t slot, uint64_t value)
+{
+    struct walk_marks *marks = memory->marks;
+    uint64_t word;
+    memcpy(&word, (const void *)(uintptr_t)(slot + memory->bias), sizeof word);
+    return marks && marks->join && word >= marks->start && word < marks->end &&
+           marks->real(marks, word, slot) == value;
+}
+
 /*
  * Are the frames [0, count) of the past still there? The words that led from each to the next must
  * be what they were. Nothing here waits for anything: the addresses are all known beforehand.
@@ -326,7 +337,8 @@ static bool past_is_unchanged(const struct walk_past_frame *frames, uint32_t cou
         return false;
     for (uint32_t i = count - 1; i > 0; i--) {
         const struct walk_past_frame *f = &frames[i];
-        if (unlikely(!holds(memory, f->slot, f[-1].pc)))
+        if (unlikely(!holds(memory, f->slot, f[-1].pc)) &&
+            !is_marked(memory, f->slot, f[-1].pc))
             return false;
         if (f->rbp_slot && unlikely(!holds(memory, f->rbp_slot, f[-1].rbp)))
             return false;

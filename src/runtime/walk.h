@@ -50,7 +50,8 @@ struct walk_memory {
  * Return marks: where the slot of a return address holds an address in [start, end), that stands
  * for another one, which `real` gives (0: not known). `leave` is for a pc in that range, where a
  * marked frame has returned: it sets pc and sp to what they will be when the mark's code has gone
- * on to the real address, or returns false where the tables know the way.
+ * on to the real address, or returns false where the tables know the way. With `join`, frames of the
+ * past are the same whether or not they are marked; without, `real` hears of every mark once.
  */
 struct walk_marks {
     uint64_t start;
@@ -58,6 +59,7 @@ struct walk_marks {
     uint64_t (*real)(struct walk_marks *marks, uint64_t mark, uint64_t slot);
     bool (*leave)(struct walk_marks *marks, const struct walk_memory *memory, uint64_t *pc,
                   uint64_t *sp);
+    bool join;
 };
 
 enum walk_end {
