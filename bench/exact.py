@@ -3,14 +3,14 @@
 
     bench/exact.py [--rounds N] [--only REGEX] [--no-callgrind]
 
-CPU time of the program itself, user and system; medians of N rounds (5), and the median of the ratios
-of neighbouring runs with its smallest and largest. callgrind runs once: it takes long enough. The
-second table has ns for each kind of call, from loops of 20 million calls, less the loop's plain time; then
-come a program whose source is at hand, with gcc -pg and uftrace, and start-up from a warm cache.
+CPU time of the program itself, user and system; medians of N rounds (9), and the median of the ratios
+of neighbouring runs with its interval for 95%. callgrind runs once: it takes long enough. The second table
+has each kind of call: instructions by single steps, ns by pausing and going on inside one process; then come a program whose source is at hand, with gcc -pg and uftrace, and start-up from a warm cache.
 """
 import argparse
 import json
 import os
+import random
 import re
 import shutil
 import statistics
@@ -22,21 +22,21 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CALLTRAIL = os.environ.get("CALLTRAIL", os.path.join(HERE, "build/calltrail"))
 
 PERL = r"""my %h; my $s = 0; sub fib { my $n = shift; $n < 2 ? $n : fib($n - 1) + fib($n - 2) }
-print fib(21), "\n"; for my $i (1 .. 400000) { my $k = "k" . ($i % 997); $h{$k} .= chr(65 + $i % 26);
+print fib(24), "\n"; for my $i (1 .. 2000000) { my $k = "k" . ($i % 997); $h{$k} .= chr(65 + $i % 26);
 $s += length($h{$k}); $h{$k} = "" if length($h{$k}) > 20 } print join(",", sort keys %h) =~ tr/k//, " $s\n";"""
 PYTHON = """import json, re
 def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
-print(fib(24)); d = {}
-for i in range(300000): d[str(i % 997)] = d.get(str(i % 997), 0) + i
-for i in range(20): s = json.dumps(d); d = json.loads(s)
+print(fib(27)); d = {}
+for i in range(1200000): d[str(i % 997)] = d.get(str(i % 997), 0) + i
+for i in range(80): s = json.dumps(d); d = json.loads(s)
 print(len(re.findall(r'[0-9]+', s * 20)))"""
-LUA = """local function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end print(fib(29))
-local t = {} for i = 1, 200000 do t[#t + 1] = tostring(i % 997) .. 'x' end table.sort(t) print(#table.concat(t))"""
+LUA = """local function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end print(fib(31))
+local t = {} for i = 1, 500000 do t[#t + 1] = tostring(i % 997) .. 'x' end table.sort(t) print(#table.concat(t))"""
 SQL = """create table t(a integer primary key, b text, c real);
-with recursive n(i) as (select 1 union all select i + 1 from n where i < 150000)
+with recursive n(i) as (select 1 union all select i + 1 from n where i < 400000)
 insert into t select i, 'x' || (i * 7919 % 10007), i * 1.5 from n; create index tb on t(b);
 select count(*), sum(c) from t; select count(*) from t x join t y on x.a = y.a + 1 where x.b < y.b;"""
-BASH = "f() { (( $1 > 0 )) && f $(($1 - 1)); return 0; }; for ((i = 0; i < 60000; i++)); do " \
+BASH = "f() { (( $1 > 0 )) && f $(($1 - 1)); return 0; }; for ((i = 0; i < 130000; i++)); do " \
        "s=$((s + i)); a[i % 10]=x$i; done; f 50; echo $s ${a[3]}"
 QUEENS = r"""
 #include <stdio.h>
@@ -56,27 +56,6 @@ static void place(int row)
         if (is_safe(row, column)) { board[row] = column; place(row + 1); }
 }
 int main(void) { for (int i = 0; i < 600; i++) place(0); printf("%d\\n", solutions); return 0; }
-"""
-CALLS = r"""
-#include <stdlib.h>
-#include <string.h>
-#define OUT __attribute__((noinline, noclone))
-OUT static long direct(long x) { __asm__ volatile("" : "+r"(x)); return x; }
-OUT static long tail(long x) { __asm__ volatile("" : "+r"(x)); return direct(x); }
-static long (*volatile pointer)(long) = direct;
-int main(int argc, char **argv)
-{
-    long n = atol(argv[2]), sum = 0;
-    for (long i = 0; i < n; i++) {
-        switch (argv[1][0]) {
-        case 'd': sum += direct(i); break;
-        case 'i': sum += pointer(i); break;
-        case 't': sum += tail(i); break;
-        case 'p': sum += labs(i); sum += abs((int)i); break;
-        }
-    }
-    return sum == 42;
-}
 """
 
 
@@ -122,8 +101,8 @@ def programs(folder):
             "lua5.4": ["lua5.4", text("a.lua", LUA)], "bash": ["bash", text("a.sh", BASH)],
             "sqlite3": ["sqlite3", ":memory:", ".read " + text("a.sql", SQL)],
             "cc1": [cc1, "-quiet", "-O2", "-fpreprocessed", text("a.c", source), "-o", "/dev/null"],
-            "bzip2": ["bzip2", "-kc", data], "xz": ["xz", "-T1", "-3", "-kc", data],
-            "povray": ["povray", "+I" + scene, "+O" + data + ".bmp", "+FB", "-D", "+W160", "+H120", "+WT1"]}
+            "bzip2": ["bzip2", "-kc", data, data], "xz": ["xz", "-T1", "-3", "-kc", data],
+            "povray": ["povray", "+I" + scene, "+O" + data + ".bmp", "+FB", "-D", "+W280", "+H210", "+WT1"]}
 
 
 def whole_programs(options, folder):
@@ -142,9 +121,11 @@ def whole_programs(options, folder):
         grind = None
         if not options.no_callgrind:
             grind = cpu_of(["valgrind", "--tool=callgrind", "-q", "--callgrind-out-file=/dev/null", *command])
+        draw = random.Random(1)
+        again = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(1000))
         print("| %s | %.2f | %.2f | %.2f (%.2f to %.2f) | %.1f M | %s | %s |" % (
-            name, statistics.median(plain), statistics.median(exact), statistics.median(ratios), min(ratios),
-            max(ratios), calls / 1e6, "%.1f" % grind if grind else "-",
+            name, statistics.median(plain), statistics.median(exact), statistics.median(ratios), again[25],
+            again[974], calls / 1e6, "%.1f" % grind if grind else "-",
             "%.0f" % (grind / statistics.median(exact)) if grind else "-"), flush=True)
         means.append(statistics.median(ratios))
     if means:
@@ -153,19 +134,38 @@ def whole_programs(options, folder):
 
 
 def kinds_of_calls(options, folder):
-    source, program = os.path.join(folder, "calls.c"), os.path.join(folder, "calls")
-    with open(source, "w", encoding="utf-8") as out:
-        out.write(CALLS)
-    subprocess.run(["gcc", "-O2", "-fno-builtin", "-o", program, source], check=True)
-    print("\n| call | ns for each, more than plain |\n|---|---|")
-    count = 20000000
-    for kind, calls in (("direct", 1), ("indirect", 1), ("tail", 2), ("plt", 2)):
-        more = []
-        for _ in range(options.rounds):
-            command = [program, kind, str(count)]
-            more.append((recorded(command, folder)[0] - cpu_of(command)) / count / calls * 1e9)
-        what = {"tail": "direct and tail, mean", "plt": "through the PLT"}.get(kind, kind)
-        print("| %s | %.1f (%.1f to %.1f) |" % (what, statistics.median(more), min(more), max(more)), flush=True)
+    """Each kind of call: instructions by single steps, time by toggling inside one process."""
+    program, profile = os.path.join(folder, "exact_calls"), os.path.join(folder, "calls.ctp")
+    subprocess.run(["g++", "-O2", "-fno-builtin", "-I", os.path.join(HERE, "include"), "-o", program,
+                    os.path.join(HERE, "bench/exact_calls.cpp")], check=True)
+    under = [CALLTRAIL, "record", "--engine", "exact", "--no-lines", "-o", profile]
+
+    def printed(command):
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def measure(kind):
+        steps = [float(printed([*before, program, "steps", kind])) for before in (under, [])]
+        pairs = [tuple(map(float, line.split()))
+                 for line in printed([*under, program, "toggle", kind, str(8 * options.rounds)]).splitlines()]
+        return steps[0] - steps[1], [a - b for a, b in pairs]
+
+    turns = {kind: measure(kind) for kind in "ldtimvp"}
+    # What a turn has besides the call: the callee calls a leaf; of several callees one goes on by a jump.
+    besides = {"l": {}, "d": {"l": 1}, "t": {"d": 1}, "i": {"l": 1}, "m": {"l": 0.75, "t": 0.25}, "v": {"l": 1},
+               "p": {}}
+    names = {"l": "to a function that calls nothing", "d": "direct", "t": "direct tail jump",
+             "i": "indirect, always the same callee", "m": "indirect, three callees in turn",
+             "v": "virtual, two classes in turn", "p": "through the PLT"}
+    print("\n| call | instructions more | ns more |\n|---|---|---|")
+    draw = random.Random(1)
+    for kind, name in names.items():
+        def net(of):
+            return of(kind) - sum(part * of(other) for other, part in besides[kind].items())
+        again = sorted(net(lambda k: statistics.median(draw.choices(turns[k][1], k=len(turns[k][1]))))
+                       for _ in range(1000))
+        print("| %s | %.0f | %.1f (%.1f to %.1f) |" % (
+            name, net(lambda k: turns[k][0]), net(lambda k: statistics.median(turns[k][1])), again[25],
+            again[974]), flush=True)
 
 
 def with_source(options, folder):
@@ -215,7 +215,7 @@ def start_up(options, folder):
 
 def main():
     parser = argparse.ArgumentParser(description="what engine exact costs")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--only")
     parser.add_argument("--no-callgrind", action="store_true", help="it takes minutes")
     options = parser.parse_args()
