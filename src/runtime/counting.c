@@ -12,8 +12,8 @@
  *     push rdx, …, call the slow path, pop rdx, rcx, rax              slow:
  *     jump to the callee
  *
- * An indirect site also asks whether the callee is the one that came first; where it is not, code
- * that the module's stubs have in common looks further, in a table.
+ * An indirect site saves rdx as well, and also asks whether the callee is the one that came first;
+ * where it is not, code that the module's stubs have in common looks further, in a table.
  *
  * No register changes but the flags, which are dead at a call: compilers never keep them across
  * one, whatever the callee is. Nor is anything kept below the stack pointer then.
@@ -24,10 +24,8 @@
 
 #include "runtime/channel_format.h"
 
-enum { TARGET_AT = 32 }; /* from rsp in the common code of an indirect site */
-
-/* From where the common code returns to, back to the site's number in `mov ecx, …; call …`. */
-enum { SITE_BEFORE_RETURN = 5 + 4 };
+/* From where the common code returns to, behind a short jump, the site's number lies. */
+enum { SITE_BEHIND_RETURN = 2 };
 
 enum {
     RECORD_ENTER = offsetof(struct arena_record, enter),
@@ -108,65 +106,35 @@ static void emit_entry_in_rdx(struct emitter *e)
     emit_fs(e, &exact_state.mirror);
 }
 
-/* rax: the record of the callee, from the caller's in rdx, and the site's number there in ecx. The
- * first callee is in the place, others in the table. */
-static void emit_find_callee(struct emitter *e, uint8_t **none, uint8_t **not_there)
+/*
+ * For another callee of an indirect site than its first: the table knows its record. On entry: rcx
+ * is the address of the site's place, rdx the target. The stack has the way back to the stub, its
+ * rdx, rcx and rax, the target, and the return address of a call.
+ */
+static uint8_t *emit_others(struct emitter *e, bool tail, const uint8_t *slow_pointer)
 {
-    EMIT(e, "\x48\x8d\x54\x8a"); /* lea rdx, [rdx + rcx * 4 + child_by_site]: the place */
-    emit_u8(e, RECORD_CHILD);
-    EMIT(e, "\x8b\x02"           /* mov eax, [rdx] */
-            "\x85\xc0");         /* test eax, eax */
-    *none = emit_near(e, 0x84);  /* jz slow */
-    EMIT(e, "\x48\x8b\x4c\x24"); /* mov rcx, [rsp + …]: target */
-    emit_u8(e, TARGET_AT);
-    EMIT(e, "\x48\x39\x48"); /* cmp [rax + target], rcx */
-    emit_u8(e, RECORD_TARGET);
-    uint8_t *is_first = emit_short(e, 0x74);
+    const unsigned new_slot_at = 40;
     EMIT(e, "\x31\xc0"                 /* xor eax, eax */
-            "\xf2\x48\x0f\x38\xf1\xc2" /* crc32 rax, rdx */
             "\xf2\x48\x0f\x38\xf1\xc1" /* crc32 rax, rcx */
+            "\xf2\x48\x0f\x38\xf1\xc2" /* crc32 rax, rdx */
             "\x48\xc1\xe0\x05"         /* shl rax, 5 */
             "\x64\x48\x23\x04\x25");   /* and rax, fs:[others_mask] */
     emit_fs(e, &exact_state.others_mask);
     EMIT(e, "\x64\x48\x03\x04\x25"); /* add rax, fs:[others] */
     emit_fs(e, &exact_state.others);
     const uint8_t *again = e->at;
-    EMIT(e, "\x48\x39\x10"); /* cmp [rax], rdx */
+    EMIT(e, "\x48\x39\x08"); /* cmp [rax], rcx */
     uint8_t *next = emit_short(e, 0x75);
-    EMIT(e, "\x48\x39\x48\x08"); /* cmp [rax + 8], rcx */
+    EMIT(e, "\x48\x39\x50\x08"); /* cmp [rax + 8], rdx */
     uint8_t *found = emit_short(e, 0x74);
     land(e, next);
-    EMIT(e, "\x48\x83\x38\x00");     /* cmp qword [rax], 0: free, so there is none */
-    *not_there = emit_near(e, 0x84); /* je slow */
-    EMIT(e, "\x48\x83\xc0\x20");     /* add rax, 32 */
+    EMIT(e, "\x48\x83\x38\x00");             /* cmp qword [rax], 0: free, so there is none */
+    uint8_t *not_there = emit_near(e, 0x84); /* je slow */
+    EMIT(e, "\x48\x83\xc0\x20");             /* add rax, 32 */
     emit_jump(e, again);
     land(e, found);
-    EMIT(e, "\x48\x8b\x40\x18"); /* mov rax, [rax + 24]: record */
-    land(e, is_first);
-}
-
-/*
- * On entry: rax is the slot, rcx the site. The stack has the way back to the stub, its rdx, rcx and
- * rax, the target of the site, and the return address of a call.
- */
-static uint8_t *emit_common(struct emitter *e, bool tail, const uint8_t *slow_pointer)
-{
-    const unsigned new_slot_at = TARGET_AT + 8;
-    uint8_t *wrong_function, *none, *not_there;
-    EMIT(e, "\x89\xc2"); /* mov edx, eax */
-    emit_entry_in_rdx(e);
-    EMIT(e, "\x48\x03\x00"); /* add rax, [rax]: the return address there */
-    emit_epoch(e);
-    EMIT(e, "\x48\x39\x02");               /* cmp [rdx], rax: is it for this frame? */
-    uint8_t *unknown = emit_near(e, 0x85); /* jne slow */
-    EMIT(e, "\x48\x8b\x52\x08"             /* mov rdx, [rdx + 8]: record */
-            "\x2b\x4a");                   /* sub ecx, [rdx + first_site] */
-    emit_u8(e, RECORD_FIRST);
-    EMIT(e, "\x3b\x4a"); /* cmp ecx, [rdx + site_count] */
-    emit_u8(e, RECORD_SITES);
-    wrong_function = emit_near(e, 0x83); /* jae slow */
-    emit_find_callee(e, &none, &not_there);
-    EMIT(e, "\x48\xff\x40"); /* inc qword [rax + count] */
+    EMIT(e, "\x48\x8b\x40\x18" /* mov rax, [rax + 24]: record */
+            "\x48\xff\x40");   /* inc qword [rax + count] */
     emit_u8(e, RECORD_COUNT);
     if (guest->flags & CHANNEL_HEIGHT) {
         EMIT(e, "\x8d\x54\x24"); /* lea edx, [rsp + …] */
@@ -189,13 +157,10 @@ static uint8_t *emit_common(struct emitter *e, bool tail, const uint8_t *slow_po
         EMIT(e, "\x48\x89\x02"); /* mov [rdx], rax */
     }
     EMIT(e, "\xc3"); /* ret */
-    land_near(e, wrong_function);
-    land_near(e, none);
     land_near(e, not_there);
     EMIT(e, "\x48\x8b\x0c\x24" /* mov rcx, [rsp]: where the stub goes on */
-            "\x8b\x49"); /* mov ecx, [rcx - …]: the site, of `mov ecx, …` before the call */
-    emit_u8(e, (unsigned)-SITE_BEFORE_RETURN);
-    land_near(e, unknown);
+            "\x8b\x49");       /* mov ecx, [rcx + …]: the site */
+    emit_u8(e, SITE_BEHIND_RETURN);
     return emit_slow(e, slow_pointer);
 }
 
@@ -203,9 +168,9 @@ uint8_t *counting_write_common(uint8_t *at, const uint8_t *slow_pointer, struct 
 {
     struct emitter e = {.at = at};
     out->start[COMMON_CALL] = e.at;
-    out->slow[COMMON_CALL] = emit_common(&e, false, slow_pointer);
+    out->slow[COMMON_CALL] = emit_others(&e, false, slow_pointer);
     out->start[COMMON_TAIL] = e.at;
-    out->slow[COMMON_TAIL] = emit_common(&e, true, slow_pointer);
+    out->slow[COMMON_TAIL] = emit_others(&e, true, slow_pointer);
     out->start[COMMON_SLOW] = e.at;
     out->slow[COMMON_SLOW] = emit_slow(&e, slow_pointer);
     out->end = e.at;
@@ -231,10 +196,16 @@ bool counting_leave_common(const struct common_code *c, struct walk_registers *r
 /* --- direct sites -------------------------------------------------------------------------------
  */
 
-/* From rsp, behind rcx and rax, and an indirect site's target. */
+/* The registers that its stub saves: rax, rcx and, at an indirect site, rdx for its target. */
+static uint32_t saved_count(const struct plan_site *s)
+{
+    return site_is_indirect(s) || !is_fast(s) ? 3 : 2;
+}
+
+/* From rsp, behind these registers, and an indirect site's target. */
 static unsigned new_slot_at(const struct plan_site *s)
 {
-    return site_is_indirect(s) ? 24 : 16;
+    return site_is_indirect(s) ? 32 : 16;
 }
 
 /* lea rax, [the function's own slot], with `pushed` bytes on the stack that were not there before.
@@ -288,48 +259,59 @@ static void emit_leave(struct emitter *e, const struct edited_module *m, const s
         emit_jump(e, (const uint8_t *)m->base + s->target);
 }
 
-/* Calls the common code, with rax, rcx and rdx on the stack, and takes them back. */
+/* Calls the slow path, with rax, rcx and rdx on the stack, and takes them back. */
 static void emit_call(struct emitter *e, const struct edited_module *m, const struct plan_site *s)
 {
-    enum common_kind common = !site_is_indirect(s) || !is_fast(s) ? COMMON_SLOW
-                              : is_tail(s)                        ? COMMON_TAIL
-                                                                  : COMMON_CALL;
-    if (common != COMMON_SLOW)
-        emit_own_slot(e, s, 24 + 8 + (is_tail(s) ? 0 : 8));
     EMIT(e, "\xb9"); /* mov ecx, site */
     emit_u32(e, m->first_site + s->rank);
     EMIT(e, "\xe8"); /* call the common code */
-    emit_relative(e, m->common.start[common]);
+    emit_relative(e, m->common.start[COMMON_SLOW]);
     EMIT(e, "\x5a\x59\x58"); /* pop rdx, rcx, rax */
+}
+
+/* Another callee than the first: the common code looks into the table. In rcx is the record. */
+static void emit_another(struct emitter *e, const struct edited_module *m,
+                         const struct plan_site *s, const uint8_t *restoring)
+{
+    EMIT(e, "\x48\x8d"); /* lea rcx, [rcx + the site's place] */
+    emit_distance(e, FROM_RCX | FROM_RCX << 3, -1,
+                  (int32_t)(RECORD_CHILD + 4 * (s->rank - s->first_rank)));
+    EMIT(e, "\xe8"); /* call the common code */
+    emit_relative(e, m->common.start[is_tail(s) ? COMMON_TAIL : COMMON_CALL]);
+    emit_u8(e, 0xeb); /* jmp restoring */
+    emit_u8(e, (uint8_t)(restoring - (e->at + 1)));
+    emit_u32(e, m->first_site + s->rank); /* never run: for the common code to read */
 }
 
 static void emit_fast(struct emitter *e, const struct edited_module *m, const struct plan_site *s,
                       struct stub_layout *layout, const uint8_t *stub)
 {
     const bool indirect = site_is_indirect(s);
-    const int32_t pushed = (indirect ? 24 : 16) + (is_tail(s) ? 0 : 8);
+    const int32_t pushed = (indirect ? 32 : 16) + (is_tail(s) ? 0 : 8);
     EMIT(e, "\x50\x51"); /* push rax, rcx */
+    if (indirect)
+        EMIT(e, "\x52"); /* push rdx */
     emit_own_slot(e, s, pushed);
     EMIT(e, "\x89\xc1"); /* mov ecx, eax */
     emit_entry_in_rcx(e);
     EMIT(e, "\x48\x03\x00"); /* add rax, [rax]: the return address there */
     emit_epoch(e);
-    EMIT(e, "\x48\x39\x01"); /* cmp [rcx], rax: is it for this frame? */
-    uint8_t *unknown = emit_short(e, 0x75);
-    EMIT(e, "\x48\x8b\x49\x08" /* mov rcx, [rcx + 8]: record */
-            "\x81\x79");       /* cmp dword [rcx + first_site], this function's */
+    EMIT(e, "\x48\x39\x01");                         /* cmp [rcx], rax: is it for this frame? */
+    uint8_t *unknown = emit_away(e, 0x75, indirect); /* jne slow */
+    EMIT(e, "\x48\x8b\x49\x08"                       /* mov rcx, [rcx + 8]: record */
+            "\x81\x79"); /* cmp dword [rcx + first_site], this function's */
     emit_u8(e, RECORD_FIRST);
     emit_u32(e, m->first_site + s->first_rank);
-    uint8_t *wrong_function = emit_short(e, 0x75);
+    uint8_t *wrong_function = emit_away(e, 0x75, indirect);
     EMIT(e, "\x8b"); /* mov eax, [rcx + the site's place] */
     emit_distance(e, FROM_RCX, -1, (int32_t)(RECORD_CHILD + 4 * (s->rank - s->first_rank)));
     EMIT(e, "\x85\xc0"); /* test eax, eax */
-    uint8_t *none = emit_short(e, 0x74), *another = NULL;
+    uint8_t *none = emit_away(e, 0x74, indirect), *another = NULL;
     if (indirect) {
-        EMIT(e, "\x48\x8b\x4c\x24\x10" /* mov rcx, [rsp + 16]: target */
-                "\x48\x39\x48");       /* cmp [rax + target], rcx */
+        EMIT(e, "\x48\x8b\x54\x24\x18" /* mov rdx, [rsp + 24]: target */
+                "\x48\x39\x50");       /* cmp [rax + target], rdx */
         emit_u8(e, RECORD_TARGET);
-        another = emit_short(e, 0x75);
+        another = emit_near(e, 0x85);
     }
     EMIT(e, "\x48\xff\x40"); /* inc qword [rax + count] */
     emit_u8(e, RECORD_COUNT);
@@ -340,16 +322,22 @@ static void emit_fast(struct emitter *e, const struct edited_module *m, const st
     }
     if (!(s->flags & SITE_TO_LEAF))
         emit_enter(e, s);
+    const uint8_t *restoring = e->at;
     layout->restoring = (uint16_t)(e->at - stub);
+    if (indirect)
+        EMIT(e, "\x5a"); /* pop rdx */
     EMIT(e, "\x59\x58"); /* pop rcx, rax */
     emit_leave(e, m, s);
+    if (another) {
+        land_near(e, another);
+        emit_another(e, m, s, restoring);
+    }
     layout->slow = (uint16_t)(e->at - stub);
-    land(e, unknown);
-    land(e, wrong_function);
-    land(e, none);
-    if (another)
-        land(e, another);
-    EMIT(e, "\x52"); /* push rdx */
+    land_away(e, unknown, indirect);
+    land_away(e, wrong_function, indirect);
+    land_away(e, none, indirect);
+    if (!indirect)
+        EMIT(e, "\x52"); /* push rdx */
     emit_call(e, m, s);
     emit_leave(e, m, s);
 }
@@ -390,13 +378,16 @@ static uint64_t pushed_between(uint32_t at, uint32_t from, uint32_t pushes, uint
 
 uint64_t counting_pushed(const struct plan_site *s, const struct stub_layout *l, uint32_t at)
 {
-    const uint32_t jump = site_is_indirect(s) ? 4 : 5, leave = site_is_indirect(s) ? 9 : 5;
-    const uint32_t pops = is_fast(s) ? 2 : 3, end = l->end - leave, left = l->restoring + pops;
+    const bool indirect = site_is_indirect(s);
+    const uint32_t jump = indirect ? 4 : 5, leave = indirect ? 9 : 5;
+    const uint32_t pops = saved_count(s), end = l->end - leave, left = l->restoring + pops;
     uint64_t target = 0; /* from the start on, until rsp is put right for the jump */
-    if (site_is_indirect(s) && at >= l->saving && at != l->end - jump && at != left + leave - jump)
+    if (indirect && at >= l->saving && at != l->end - jump && at != left + leave - jump)
         target = 8;
-    if (!is_fast(s) || at < l->slow)
+    if (!is_fast(s) || at < left + leave)
         return target + pushed_between(at, l->saving, pops, l->restoring);
-    /* rax and rcx are there already */
-    return target + (at == l->slow ? 16 : at <= end - 3 ? 24 : at < end ? 8ul * (end - at) : 0);
+    /* All are there again in what follows, but before a push of the slow part. */
+    if (at <= l->slow)
+        return target + 8ul * pops;
+    return target + (at <= end - 3 ? 24 : at < end ? 8ul * (end - at) : 0);
 }

@@ -66,6 +66,20 @@ static inline void land_near(struct emitter *e, uint8_t *jump)
     emit_u32(&distance, (uint32_t)(e->at - jump));
 }
 
+/* Either of them; `condition` is that of the short one. */
+static inline uint8_t *emit_away(struct emitter *e, uint8_t condition, bool is_near)
+{
+    return is_near ? emit_near(e, (uint8_t)(condition + 0x10)) : emit_short(e, condition);
+}
+
+static inline void land_away(struct emitter *e, uint8_t *jump, bool is_near)
+{
+    if (is_near)
+        land_near(e, jump);
+    else
+        land(e, jump);
+}
+
 /* A distance behind a ModRM byte without it (and, for rsp, the SIB byte), as short as it can be:
  * `modrm` is the form with no distance. */
 static inline void emit_distance(struct emitter *e, unsigned modrm, int sib, int32_t distance)

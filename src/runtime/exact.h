@@ -165,7 +165,8 @@ struct stub_layout {
     uint16_t saving, restoring, slow, end; /* end: 0 where the site has none */
 };
 
-/* What the stubs of a module share: for indirect calls, indirect jumps, and the slow path. */
+/* What the stubs of a module share: for indirect calls and jumps to another callee than the first,
+ * and the slow path. */
 enum common_kind { COMMON_CALL, COMMON_TAIL, COMMON_SLOW, COMMON_KINDS };
 
 struct common_code {
