@@ -50,11 +50,17 @@ struct shape {
 };
 
 struct square : shape {
-    OUT long area(long x) const override { return leaf(x) * 2; }
+    OUT long area(long x) const override
+    {
+        return leaf(x) * 2;
+    }
 };
 
 struct circle : shape {
-    OUT long area(long x) const override { return leaf(x) * 3; }
+    OUT long area(long x) const override
+    {
+        return leaf(x) * 3;
+    }
 };
 
 static long (*volatile one)(long) = direct;
@@ -65,14 +71,22 @@ static const shape *volatile shapes[] = {new square, new circle};
 static long turn(char kind, long i)
 {
     switch (kind) {
-    case 'l': return leaf(i);
-    case 'd': return direct(i);
-    case 't': return tail(i);
-    case 'i': return one(i);
-    case 'm': return several[i & 3](i);
-    case 'v': return shapes[i & 1]->area(i);
-    case 'p': return labs(i);
-    default: return i;
+    case 'l':
+        return leaf(i);
+    case 'd':
+        return direct(i);
+    case 't':
+        return tail(i);
+    case 'i':
+        return one(i);
+    case 'm':
+        return several[i & 3](i);
+    case 'v':
+        return shapes[i & 1]->area(i);
+    case 'p':
+        return labs(i);
+    default:
+        return i;
     }
 }
 
