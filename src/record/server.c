@@ -366,7 +366,6 @@ void server_look_around(struct server *s)
 static void take_image(const struct server_arena *a, struct arena_image *out)
 {
     uint64_t size = a->header->used < a->allocated ? a->header->used : a->allocated;
-    free(out->bytes);
     *out = (struct arena_image){.bytes = must_calloc(1, size), .size = size};
     memcpy(out->bytes, a->header, size);
 }
@@ -387,8 +386,9 @@ void server_pause(struct server *s, bool paused)
     s->is_over = ends;
     for (size_t i = 0; i < s->arenas.count; i++) {
         struct server_arena *a = &s->arenas.items[i];
-        if (s->flags & CHANNEL_EXACT)
-            take_image(a, paused ? &a->after : &a->before);
+        struct arena_image *image = paused ? &a->after : &a->before;
+        if ((s->flags & CHANNEL_EXACT) && !image->bytes) /* --duration may have ended before all */
+            take_image(a, image);
         a->header->paused_since_ns = now_ns;
         a->header->paused = paused;
         a->header->detach = ends;
