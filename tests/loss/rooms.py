@@ -111,7 +111,8 @@ def many_processes(suite, folder, chance):
     """More processes than descriptors: each is recorded, and what they took is given back."""
     path = os.path.join(folder, "p.ctp")
     script = "ulimit -n 64; exec \"$0\" record -o %s sh -c 'i=0; while [ $i -lt 200 ]; do " \
-             "/bin/true; i=$((i+1)); done; du -sk /dev/shm/calltrail-*'" % path
+             "/bin/true; i=$((i+1)); done; " \
+             "du -sk $(dirname $(grep -slx $PPID /dev/shm/calltrail-*/supervisor))'" % path
     done = subprocess.run(["sh", "-c", script, suite.calltrail], env=suite.env, capture_output=True,
                           text=True, timeout=120)
     if done.returncode or done.stderr:
