@@ -161,7 +161,7 @@ def main():
         peers = Peers(os.path.abspath(options.build), folder)
         print("| program | tool | allocations | peak | never freed | contexts as heaptrack's | the largest |\n"
               "|---|---|--:|--:|--:|--:|---|")
-        for program in events_programs.programs(folder):
+        for program in events_programs.programs(folder, 0.2):
             peers.memory(program)
         peers.waiting()
 

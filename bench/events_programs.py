@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 
-PERL = r"""my (%h, $s); for my $i (1 .. 500000) { my $k = "k" . ($i % 20011); $h{$k} = [$i, "v$i" x 3];
+PERL = r"""my (%h, $s); for my $i (1 .. @N@) { my $k = "k" . ($i % 20011); $h{$k} = [$i, "v$i" x 3];
 $s += length($h{$k}[1]); delete $h{"k" . ($i * 7 % 20011)} if $i % 3 == 0 } print scalar(keys %h), " $s\n";
 use Time::HiRes; printf "%.6f\n", Time::HiRes::clock();"""
 
@@ -16,7 +16,7 @@ class Item:
     def __init__(self, number):
         self.number, self.name, self.links = number, "item %d" % number, []
 kept = {}
-for i in range(250000):
+for i in range(@N@):
     item = Item(i)
     item.links.extend(str(i * k) for k in range(4))
     kept[i % 9973] = item
@@ -28,7 +28,7 @@ print("%.6f" % time.process_time())
 
 SQL = r""".timer on
 create table word(id integer primary key, name text, weight real);
-with recursive n(i) as (select 1 union all select i + 1 from n where i < 250000)
+with recursive n(i) as (select 1 union all select i + 1 from n where i < @N@)
 insert into word select i, 'word ' || (i * 7919 % 30011) || hex(i), i * 0.5 from n;
 create index by_name on word(name);
 select count(distinct substr(name, 1, 9)), sum(length(replace(name, 'o', '00'))) from word;
@@ -54,22 +54,26 @@ class Program:
 here = os.path.dirname(os.path.abspath(__file__))
 
 
-def programs(folder):
-    def script(name, text):
+def programs(folder, share=1):
+    """With a smaller share of their work, for tools that write down every call."""
+    def much(number):
+        return str(int(number * share))
+
+    def script(name, text, number):
         path = os.path.join(folder, name)
         with open(path, "w", encoding="utf-8") as out:
-            out.write(text)
+            out.write(text.replace("@N@", much(number)))
         return path
     words = os.path.join(folder, "events_words")
     subprocess.run(["g++", "-std=c++17", "-O2", "-g", os.path.join(here, "events_words.cpp"), "-o", words],
                    check=True)
     return [
-        Program("perl: hashes of arrays", ["/usr/bin/perl", script("work.pl", PERL)], "^(Perl_|perl_)"),
-        Program("python3, PYTHONMALLOC=malloc: objects", ["/usr/bin/python3", "-S", script("work.py", PYTHON)],
+        Program("perl: hashes of arrays", ["/usr/bin/perl", script("work.pl", PERL, 500000)], "^(Perl_|perl_)"),
+        Program("python3, PYTHONMALLOC=malloc: objects", ["/usr/bin/python3", "-S", script("work.py", PYTHON, 250000)],
                 "^_?Py", {"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "1"}),
         Program("sqlite3: rows, an index, strings", ["/usr/bin/sqlite3", "-bail", ":memory:", ".read " +
-                                                     script("work.sql", SQL)], "^sqlite3_"),
-        Program("C++: std::map of std::string", [words, "4000"],
+                                                     script("work.sql", SQL, 250000)], "^sqlite3_"),
+        Program("C++: std::map of std::string", [words, much(4000)],
                 "^(make_word|make_page|split|add_page|drop_rare|remember_titles|main)$"),
     ]
 

@@ -49,9 +49,14 @@ static int add_perf(char *name, const char *period, struct perf_wanted *perf, st
     if (period && !read_amount(period, PERF_PERIOD_MOST, &e.period))
         return ct_fail(err, "the period of 'perf:%s' is a number from 1 to 1024G, not '%s'", name,
                        period);
-    for (uint32_t i = 0; i < perf->count; i++)
-        if (strcmp(perf->items[i].name, e.name) == 0)
+    for (uint32_t i = 0; i < perf->count; i++) {
+        const struct perf_event_wanted *other = &perf->items[i];
+        if (strcmp(other->name, e.name) == 0)
             return ct_fail(err, "'perf:%s' is there twice", name);
+        /* The kernel gives samples of both the number of one. */
+        if (other->type == e.type && other->config == e.config)
+            return ct_fail(err, "'perf:%s' and 'perf:%s' are the same event", other->name, name);
+    }
     if (perf->count == PERF_MOST_EVENTS)
         return ct_fail(err, "there are at most %d perf events in one recording", PERF_MOST_EVENTS);
     perf->items[perf->count++] = e;

@@ -2,6 +2,8 @@
  * What the kernel counts, in known functions: pages that are touched for the first time, and sleeps
  * that give the processor away. Says what getrusage says of each.
  */
+#include "own_time.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -52,9 +54,12 @@ int main(void)
     struct rusage b = usage();
     touch_in_kernel(own + bytes, fileno(zeros));
     struct rusage c = usage();
+    double start = now_s();
     sleep_often();
+    double slept = now_s() - start;
     struct rusage d = usage();
     printf("touched %ld\nin_kernel %ld\nwaited %ld\npreempted %ld\n", b.ru_minflt - a.ru_minflt,
            c.ru_minflt - b.ru_minflt, d.ru_nvcsw - c.ru_nvcsw, d.ru_nivcsw - c.ru_nivcsw);
+    printf("slept %f\nbytes %d\n", slept, PAGES);
     return 0;
 }

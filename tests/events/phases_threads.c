@@ -1,30 +1,12 @@
 /* Two threads that burn CPU time in three phases, and measure it; a fourth part is paused. */
-#define _GNU_SOURCE
+#include "own_time.h"
+
 #include <calltrail.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <sys/resource.h>
 
 static pthread_barrier_t barrier;
 static double spent[3][2];
-
-static double user_s(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_THREAD, &u);
-    return (double)u.ru_utime.tv_sec + (double)u.ru_utime.tv_usec / 1e6;
-}
-
-__attribute__((noinline)) static double burn(double s)
-{
-    volatile unsigned x = 0;
-    double start = user_s();
-    do
-        for (int i = 0; i < 100000; i++)
-            x += (unsigned)i;
-    while (user_s() - start < s);
-    return user_s() - start;
-}
 
 __attribute__((noinline)) static double paused(void)
 {

@@ -1,15 +1,14 @@
 /* Threads that sleep, wait for a pipe, for a lock, and run, for times that they measure themselves.
  */
-#define _GNU_SOURCE
+#include "own_time.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <sys/time.h>
-#include <time.h>
 #include <unistd.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -17,37 +16,6 @@ static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 static sem_t semaphore;
 static int ends[2], is_ready;
 static volatile int in_handler;
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static double user_s(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_THREAD, &u);
-    return (double)u.ru_utime.tv_sec + (double)u.ru_utime.tv_usec / 1e6;
-}
-
-__attribute__((noinline)) static double burn(double s)
-{
-    volatile unsigned x = 0;
-    double start = user_s();
-    do
-        for (int i = 0; i < 100000; i++)
-            x += (unsigned)i;
-    while (user_s() - start < s);
-    return user_s() - start;
-}
-
-static void nap(double s)
-{
-    struct timespec t = {(time_t)s, (long)((s - (double)(time_t)s) * 1e9)};
-    nanosleep(&t, NULL);
-}
 
 /* What each kind of waiting took, by the program's own clock, and how often a lock was not free. */
 static double slept, piped, locked, conditioned, posted, joined, polled;

@@ -1,0 +1,41 @@
+/* What the programs here measure of themselves: clocks, and CPU time that is spent on purpose. */
+#ifndef TESTS_EVENTS_OWN_TIME_H
+#define TESTS_EVENTS_OWN_TIME_H
+
+#define _GNU_SOURCE
+#include <sys/resource.h>
+#include <time.h>
+
+static inline double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Of the calling thread, in user mode. */
+static inline double user_s(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_THREAD, &u);
+    return (double)u.ru_utime.tv_sec + (double)u.ru_utime.tv_usec / 1e6;
+}
+
+__attribute__((noinline, noclone, unused)) static double burn(double s)
+{
+    volatile unsigned x = 0;
+    double start = user_s();
+    do
+        for (int i = 0; i < 100000; i++)
+            x += (unsigned)i;
+    while (user_s() - start < s);
+    return user_s() - start;
+}
+
+__attribute__((unused)) static void nap(double s)
+{
+    struct timespec t = {(time_t)s, (long)((s - (double)(time_t)s) * 1e9)};
+    nanosleep(&t, NULL);
+}
+
+#endif
