@@ -1,12 +1,12 @@
 /*
  * What a sample costs: a program to be run by `calltrail record` (bench/sample.py does).
  *
- *   sample work DEPTH MS       has that depth of stack, and moves its top up and down as it works
- *   sample toggle DEPTH PAIRS  does the same piece of work with calltrail's handler and with one
- *                              that is empty, in turn, and prints the CPU time of both, in ns
+ *   sample work DEPTH TOP MS       has that depth of stack, and moves its top up and down as it
+ * works sample toggle DEPTH TOP PAIRS  does the same piece of work with calltrail's handler and
+ * with one that is empty, in turn, and prints the CPU time of both, in ns
  *
  * The stack has DEPTH frames of functions that call each other at random, and on top of them up to
- * twelve that come and go. The event and its signal are the same in both halves of a pair: what is
+ * TOP that come and go. The event and its signal are the same in both halves of a pair: what is
  * left is what calltrail's own code takes, with all that it does to the caches.
  */
 #include "walk_stack.h"
@@ -20,7 +20,9 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-enum { TOP_FRAMES = 12, UNITS = 30000, ROUNDS = 60 };
+enum { UNITS = 30000, ROUNDS = 60 };
+
+static unsigned top_frames;
 
 struct top {
     uint32_t random;
@@ -46,7 +48,7 @@ static frame_fn *const frames[8];
         local[0] = (char)level;                                                                    \
         for (unsigned i = 0; i < ROUNDS; i++)                                                      \
             sum = sum * 1664525u + 1013904223u;                                                    \
-        while (t->units && level < TOP_FRAMES && next_random(t) % 8 < 5) {                         \
+        while (t->units && level < top_frames && next_random(t) % 8 < 5) {                         \
             t->units--;                                                                            \
             sum += frames[next_random(t) % 8](level + 1, t);                                       \
         }                                                                                          \
@@ -147,9 +149,10 @@ static int work(void *argument)
 
 int main(int argc, char **argv)
 {
-    if (argc != 4)
+    if (argc != 5)
         return 2;
-    unsigned amount = (unsigned)atoi(argv[3]);
+    unsigned amount = (unsigned)atoi(argv[4]);
+    top_frames = (unsigned)atoi(argv[3]);
     grow_stack_without_frame_pointers(atoi(argv[2]), RANDOM, 1,
                                       strcmp(argv[1], "toggle") == 0 ? toggle : work, &amount);
     return 0;

@@ -73,9 +73,9 @@ def us(ns):
     return "%.1f" % (ns / 1000)
 
 
-def toggled(hz, depth):
+def toggled(hz, depth, top):
     """Of one run: what the handler takes beyond an empty one, as a share of the CPU time."""
-    out = subprocess.run(record(hz, [SAMPLE, "toggle", str(depth), str(PAIRS)]), check=True,
+    out = subprocess.run(record(hz, [SAMPLE, "toggle", str(depth), str(top), str(PAIRS)]), check=True,
                          capture_output=True, text=True).stdout
     pairs = [tuple(map(float, line.split())) for line in out.splitlines()]
 
@@ -91,19 +91,19 @@ def handler():
     print("The handler by depth of the stack, of which the innermost 12 frames come and go; "
           "999 Hz unless it says 10 kHz.\n")
     table("depth", "p50 us", "p99 us", "frames walked", "p50 us at 10 kHz",
-          "excess over an empty handler", "the same at 10 kHz")
+          "excess over an empty handler", "the same at 10 kHz", "where 2 frames come and go")
     for depth in 8, 30, 64, 256:
         cells = [depth]
         for hz in 999, 9999:
-            quiet(record(hz, [SAMPLE, "work", str(depth), "3000"]))
+            quiet(record(hz, [SAMPLE, "work", str(depth), "12", "3000"]))
             facts = info()
             if hz == 999:
                 cells += [us(facts["handler_ns_p50"]), us(facts["handler_ns_p99"]),
                           "%.0f" % facts["frames_walked_per_sample"]]
             else:
                 cells.append(us(facts["handler_ns_p50"]))
-        for hz in 999, 9999:
-            cells.append("%.2f%% (%.2f to %.2f)" % tuple(100 * x for x in toggled(hz, depth)))
+        for hz, top in (999, 12), (9999, 12), (999, 2):
+            cells.append("%.2f%% (%.2f to %.2f)" % tuple(100 * x for x in toggled(hz, depth, top)))
         row(*cells)
     print()
 
