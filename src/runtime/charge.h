@@ -36,7 +36,8 @@ uint32_t charge_label(uint32_t node, enum arena_label label);
 /* Adds to a value of a node (0: nowhere). */
 void charge_add(uint32_t node, enum arena_value value, uint64_t amount);
 
-/* The calling thread's way through the points of memory (heap.c), close at hand: every call looks. */
+/* The calling thread's way through the points of memory (heap.c), close at hand: every call looks.
+ */
 struct memory_points {
     uint64_t left;   /* bytes to the next point; 0: unknown thread, or each byte is one */
     uint64_t behind; /* from there to the end of its block */
