@@ -107,12 +107,16 @@ static uint32_t function_for(struct frames *f, const struct framed_module *m, ui
     return add_mapped(f, m, function);
 }
 
-/* Code without a module: named by what the program wrote about it, or by nothing. */
+/*
+ * Code without a module: named by what the program wrote about it. All of which it wrote nothing is
+ * one function, since nobody knows where one ends; its frames still have their addresses.
+ */
 static uint32_t jit_function(struct frames *f, uint64_t address)
 {
     const struct jit_symbol *s = jit_find(&f->jit, address);
     if (!s)
-        return CTP_NONE;
+        return add_function(f, UINT64_C(1) << 63, &(struct ctp_function){.module = CTP_NONE},
+                            "[unknown code]");
     return add_function(
         f, s->start | UINT64_C(1) << 63,
         &(struct ctp_function){.offset = s->start, .size = s->size, .module = CTP_NONE}, s->name);

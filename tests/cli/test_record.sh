@@ -109,6 +109,12 @@ sys.exit(not 50 < guessed < samples - 50 or guessed != int(sys.argv[2]))
 P
 }
 check "walks with a guess are counted" guessed
+one_name() { # code that nobody names, at several addresses
+    "$CALLTRAIL" export --to folded "$work/p.ctp" >"$work/stacks"
+    cat "$work/stacks"
+    grep -q ';calls_framed;\[unknown code\];' "$work/stacks" && ! grep -q ';0x' "$work/stacks"
+}
+check "code without a name is one function" one_name
 
 snapshot() { # SIGUSR2 while the program runs; a pipe says when it does
     mkfifo "$work/ready" "$work/go"
