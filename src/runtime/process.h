@@ -147,7 +147,7 @@ void threads_forget(void);         /* in a child that was forked */
 struct thread *thread_begin(void); /* the calling thread is known and sampled from now on */
 void thread_end(void);
 void thread_note_stack(uint64_t address); /* the first return address of the calling thread */
-void threads_wait_for_handlers(void); /* no handler that began before this is still running */
+void threads_wait_for_handlers(void);     /* no handler that began before this is still running */
 
 /* --- signal masks and actions (masks.c) ----------------------------------------------------- */
 

@@ -33,9 +33,9 @@ struct thread {
     uint32_t phase, base; /* the phase of the last sample, and its node: contexts begin there */
 
     /* For events that the program's own calls make; see charge.h. */
-    struct thread *second;  /* its stack and nodes only: the handler must not find ours half made */
-    uint64_t charging_at;   /* the frame that is at the tree; 0: none */
-    uint64_t accounted_ns;  /* of wall time: samples, and calls that waited */
+    struct thread *second; /* its stack and nodes only: the handler must not find ours half made */
+    uint64_t charging_at;  /* the frame that is at the tree; 0: none */
+    uint64_t accounted_ns; /* of wall time: samples, and calls that waited */
 
     /* The first sample comes after a random part of a period, so that short threads count. */
     uint64_t first_period_ns; /* 0: it has come */

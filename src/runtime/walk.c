@@ -337,8 +337,7 @@ static bool past_is_unchanged(const struct walk_past_frame *frames, uint32_t cou
         return false;
     for (uint32_t i = count - 1; i > 0; i--) {
         const struct walk_past_frame *f = &frames[i];
-        if (unlikely(!holds(memory, f->slot, f[-1].pc)) &&
-            !is_marked(memory, f->slot, f[-1].pc))
+        if (unlikely(!holds(memory, f->slot, f[-1].pc)) && !is_marked(memory, f->slot, f[-1].pc))
             return false;
         if (f->rbp_slot && unlikely(!holds(memory, f->rbp_slot, f[-1].rbp)))
             return false;

@@ -50,8 +50,8 @@ struct walk_memory {
  * Return marks: where the slot of a return address holds an address in [start, end), that stands
  * for another one, which `real` gives (0: not known). `leave` is for a pc in that range, where a
  * marked frame has returned: it sets pc and sp to what they will be when the mark's code has gone
- * on to the real address, or returns false where the tables know the way. With `join`, frames of the
- * past are the same whether or not they are marked; without, `real` hears of every mark once.
+ * on to the real address, or returns false where the tables know the way. With `join`, frames of
+ * the past are the same whether or not they are marked; without, `real` hears of every mark once.
  */
 struct walk_marks {
     uint64_t start;
