@@ -83,7 +83,10 @@ check-events: setup-tests
 	@$(MAKE) --no-print-directory tests
 	@bash tests/cli/test_events.sh --long
 	@scripts/check-torture --full --event wall,malloc/1,heap/1,io,lock
-	@scripts/check-torture --event perf:context-switches/1,perf:page-faults
+	@for event in wall malloc heap/1 io lock perf:page-faults perf:context-switches/1; do \
+		scripts/check-torture --full --event $$event --only '^r(0[1-9]|1[0-9]|2[0-2]|39|4[0-5])' || exit 1; done
+	@scripts/setup real
+	@scripts/check-real --event heap,wall --only 'redis|nginx|firefox' --seconds 1.5
 
 check-loss: setup-tests
 	@$(MAKE) --no-print-directory tests

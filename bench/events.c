@@ -108,23 +108,18 @@ __attribute__((noinline)) static void make_calls(long calls)
 typedef void path(int depth, unsigned way, long calls);
 static path go_left, go_right;
 
-__attribute__((noinline)) static void go_left(int depth, unsigned way, long calls)
-{
-    if (depth)
-        (way & 1 ? go_left : go_right)(depth - 1, way >> 1, calls);
-    else
-        make_calls(calls);
-    __asm__ volatile("");
-}
+#define GO(name, remark)                                                                           \
+    __attribute__((noinline)) static void name(int depth, unsigned way, long calls)                \
+    {                                                                                              \
+        if (depth)                                                                                 \
+            (way & 1 ? go_left : go_right)(depth - 1, way >> 1, calls);                            \
+        else                                                                                       \
+            make_calls(calls);                                                                     \
+        __asm__ volatile("# " remark); /* no tail call, and no two names of one function */        \
+    }
 
-__attribute__((noinline)) static void go_right(int depth, unsigned way, long calls)
-{
-    if (depth)
-        (way & 1 ? go_left : go_right)(depth - 1, way >> 1, calls);
-    else
-        make_calls(calls);
-    __asm__ volatile(" ");
-}
+GO(go_left, "left")
+GO(go_right, "right")
 
 /* ns for each call; where stacks change, all but the outermost frame are others than before, of 64
  * stacks in turn. */

@@ -23,7 +23,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import events_programs  # noqa: E402
 
 TCMALLOC = "/usr/lib/x86_64-linux-gnu/libtcmalloc.so.4"
-OTHERS_ROUNDS = 5  # what others cost is seen without so many
+OTHERS_ROUNDS = 2  # what others cost is seen without so many
 
 
 def interval(ratios, share=0.95, draws=2000):

@@ -4,9 +4,9 @@
     bench/events_peers.py BUILD
 
 Memory: heaptrack, and gperftools' heap profiler, which has the program use another malloc and writes a
-profile whenever a hundredth more is in use than before (the peak is the greatest of these). Contexts are compared by
-the functions that all tools have a name for: a context is the path of these, and two tools agree as far as
-they give the same path the same share of the peak. Waiting: strace -c -w, by call.
+profile whenever a hundredth more is in use than before (the peak is the greatest of these). Contexts are
+compared by the functions that all tools have a name for: two tools agree as far as they give the same
+set of these the same share of the peak. Waiting: strace -c -w, by call.
 """
 import argparse
 import collections
@@ -42,7 +42,8 @@ def plain_name(name):
 
 
 class Found:
-    """What one tool says: totals, and bytes at the peak by path of the program's own functions."""
+    """What one tool says: totals, and bytes at the peak by the program's own functions on the path. Tools
+    do not agree on the order of inlined ones."""
 
     def __init__(self, allocations, peak, kept, folded, own):
         self.allocations, self.peak, self.kept = allocations, peak, kept
@@ -54,6 +55,15 @@ class Found:
 
     def share(self, path):
         return self.paths[path] / max(sum(self.paths.values()), 1)
+
+    def below(self, function):
+        """The share of the peak that was asked for in a function and what it calls."""
+        return sum(self.share(path) for path in self.paths if function in path)
+
+    def shown(self):
+        """The functions with most of the peak, but for those that have nearly all of it."""
+        names = {name for path in self.paths for name in path if self.below(name) < 0.9}
+        return sorted(names, key=lambda name: (-self.below(name), name))[:2]
 
     def agrees(self, other):
         return sum(min(self.share(p), other.share(p)) for p in self.paths)
@@ -104,7 +114,7 @@ class Peers:
             dumps[path] = list(map(int, numbers))
         most = max(dumps, key=lambda path: dumps[path][1])
         _, kept, calls, _ = dumps[max(dumps)][:4]
-        folded = run(["google-pprof", "--collapsed", "--inuse_space", program.command[0], most])
+        folded = run(["google-pprof", "--collapsed", "--inuse_space", os.path.realpath(program.command[0]), most])
         return Found(calls, dumps[most][1], kept, folded, program.own)
 
     def memory(self, program):
@@ -112,9 +122,8 @@ class Peers:
         track = self.heaptrack(program)
         rows = [("calltrail, T = 1", exact), ("calltrail, T = 512 KiB", self.ours(program, "")),
                 ("heaptrack", track), ("gperftools", self.gperftools(program, max(exact.peak // 100, 4096)))]
-        top = [path for path, _ in track.paths.most_common(2) if path]
         for name, found in rows:
-            shares = "; ".join("%s %.1f%%" % (" ".join(path[-2:]), 100 * found.share(path)) for path in top)
+            shares = ", ".join("%s %.1f%%" % (function, 100 * found.below(function)) for function in track.shown())
             print("| %s | %s | %d | %.3f MB | %.3f MB | %.1f%% | %s |" % (
                 program.name, name, found.allocations, found.peak / 1e6, found.kept / 1e6,
                 100 * found.agrees(track), shares or "-"), flush=True)
@@ -159,7 +168,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="events-peers-") as folder:
         os.environ["XDG_CACHE_HOME"] = os.path.join(folder, "cache")
         peers = Peers(os.path.abspath(options.build), folder)
-        print("| program | tool | allocations | peak | never freed | contexts as heaptrack's | the largest |\n"
+        print("| program | tool | allocations | peak | never freed | contexts as heaptrack's | at the peak below |\n"
               "|---|---|--:|--:|--:|--:|---|")
         for program in events_programs.programs(folder, 0.2):
             peers.memory(program)

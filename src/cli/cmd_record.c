@@ -183,6 +183,7 @@ int cmd_record(int argc, char **argv)
     }
     if (optind == argc)
         return usage_error("record", "a PROGRAM is needed");
+    events_complete(&record.events);
     if (!record.exact && (record.modules || record.fold_recursion || record.height ||
                           record.max_nodes || record.k || record.burst_ns || record.trace))
         return usage_error("record", "--modules, --fold-recursion, --height, --max-nodes, --k, "

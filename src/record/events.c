@@ -25,20 +25,27 @@ static bool read_amount(const char *text, uint64_t most, uint64_t *out)
     return true;
 }
 
-/* malloc and heap look at the same points of memory, so they have one period. */
+/* malloc and heap look at the same points of memory, so they have one period: whichever is given. */
 static int set_memory_period(const char *name, const char *text, struct arena_events *events,
                              struct ct_error *err)
 {
-    uint64_t period = MEMORY_PERIOD_BYTES;
-    if (text && !read_amount(text, MEMORY_PERIOD_MOST, &period))
+    uint64_t period;
+    if (!text)
+        return CT_OK;
+    if (!read_amount(text, MEMORY_PERIOD_MOST, &period))
         return ct_fail(err, "the period of '%s' is a number of bytes from 1 to 1024G, not '%s'",
                        name, text);
-    if (text && events->memory_period_bytes && events->memory_period_bytes != period)
+    if (events->memory_period_bytes && events->memory_period_bytes != period)
         return ct_fail(err, "malloc and heap have one period: %llu and %llu bytes were given",
                        (unsigned long long)events->memory_period_bytes, (unsigned long long)period);
-    if (text || !events->memory_period_bytes)
-        events->memory_period_bytes = period;
+    events->memory_period_bytes = period;
     return CT_OK;
+}
+
+void events_complete(struct arena_events *events)
+{
+    if (!events->memory_period_bytes)
+        events->memory_period_bytes = MEMORY_PERIOD_BYTES;
 }
 
 /* NAME[/PERIOD]; GROUP:NAME for a tracepoint. */
@@ -82,7 +89,7 @@ static int add_event(char *text, struct arena_events *events, struct perf_wanted
         if (names[i].event & EVENTS_OF_MEMORY)
             CT_TRY(set_memory_period(text, period, events, err));
         else if (period)
-            return ct_fail(err, "'%s' has no period; malloc and heap have", text);
+            return ct_fail(err, "'%s' has no period; malloc, heap and perf events have", text);
         events->mask |= names[i].event;
         return CT_OK;
     }

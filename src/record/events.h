@@ -10,4 +10,7 @@
 int events_parse(const char *list, struct arena_events *events, struct perf_wanted *perf,
                  struct ct_error *err);
 
+/* When all are there: what was not given is as usual. */
+void events_complete(struct arena_events *events);
+
 #endif

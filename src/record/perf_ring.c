@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -26,6 +27,7 @@ static const uint64_t REGISTERS =
     ((UINT64_C(1) << (PERF_REG_X86_IP + 1)) - 1) | (UINT64_C(0xff) << PERF_REG_X86_R8);
 enum { REGISTER_COUNT = PERF_REG_X86_IP + 1 + 8 };
 static_assert(PERF_REG_X86_IP + 1 == PERF_REGISTER_BEFORE_R8, "registers before r8");
+static_assert(sizeof(struct perf_count) == 24, "what the kernel writes with both times");
 
 struct perf_ring {
     struct perf_event_mmap_page *page;
@@ -263,23 +265,33 @@ void perf_rings_pause(struct perf_rings *rings, bool paused)
  * time enabled is that of any of them, the time running the sum; where hardware counters are
  * shared, that is less.
  */
-struct perf_count perf_rings_count(const struct perf_rings *rings, uint32_t event)
+struct perf_count perf_count_sum(const struct perf_count *each, unsigned count, bool shared)
 {
     struct perf_count sum = {0};
-    for (unsigned i = 0; i < rings->cpu_count; i++) {
-        struct {
-            uint64_t count, enabled_ns, running_ns;
-        } one = {0};
-        if (read(rings->rings[i].fds[event], &one, sizeof one) != sizeof one)
-            continue;
-        sum.count += one.count;
-        sum.running_ns += one.running_ns;
-        if (one.enabled_ns > sum.enabled_ns)
-            sum.enabled_ns = one.enabled_ns;
+    for (unsigned i = 0; i < count; i++) {
+        sum.count += each[i].count;
+        sum.running_ns += each[i].running_ns;
+        if (each[i].enabled_ns > sum.enabled_ns)
+            sum.enabled_ns = each[i].enabled_ns;
     }
-    if (rings->wanted->items[event].is_hardware && sum.running_ns &&
-        sum.running_ns < sum.enabled_ns)
-        sum.count = (uint64_t)((double)sum.count * (double)sum.enabled_ns / (double)sum.running_ns);
+    if (shared && sum.running_ns && sum.running_ns < sum.enabled_ns)
+        sum.count = (uint64_t)((unsigned __int128)sum.count * sum.enabled_ns / sum.running_ns);
+    return sum;
+}
+
+/*
+ * Events are no groups, which the kernel counts together or not at all: one that needs all counters
+ * of a processor would never count where a watchdog has taken one. Each is scaled by its own times.
+ */
+struct perf_count perf_rings_count(const struct perf_rings *rings, uint32_t event)
+{
+    struct perf_count *each = must_calloc(rings->cpu_count, sizeof *each);
+    for (unsigned i = 0; i < rings->cpu_count; i++)
+        if (read(rings->rings[i].fds[event], &each[i], sizeof *each) != sizeof *each)
+            each[i] = (struct perf_count){0};
+    struct perf_count sum =
+        perf_count_sum(each, rings->cpu_count, rings->wanted->items[event].is_hardware);
+    free(each);
     return sum;
 }
 

@@ -69,6 +69,10 @@ struct perf_count {
     uint64_t count, enabled_ns, running_ns;
 };
 
+/* Of an event on several processors, or the counts of several; `shared`: of counters that may be.
+ */
+struct perf_count perf_count_sum(const struct perf_count *each, unsigned count, bool shared);
+
 struct perf_count perf_rings_count(const struct perf_rings *rings, uint32_t event);
 
 #endif

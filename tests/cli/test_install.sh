@@ -92,4 +92,19 @@ done
 if "$prefix/bin/calltrail" record -o true.ctp /bin/true 2>err && "$prefix/bin/calltrail" info true.ctp >out
 then ok run-from-there; else fail run-from-there "$(cat err)"; fi
 
+# The header for phases: found by pkg-config, in C and C++, with nothing to link; such a program runs
+# without a recording, and has phases in one.
+PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name calltrail.pc)")
+export PKG_CONFIG_PATH
+for language in c cpp; do
+    compiler=gcc
+    [ $language = c ] || compiler=g++
+    # shellcheck disable=SC2046
+    if $compiler -O2 $(pkg-config "--define-variable=prefix=$prefix" --cflags calltrail) "$here/examples/phases.$language" \
+        $(pkg-config "--define-variable=prefix=$prefix" --libs calltrail) -o phases 2>err && ./phases >plain 2>err &&
+        "$prefix/bin/calltrail" record -o phases.ctp ./phases >recorded 2>err && cmp -s plain recorded &&
+        "$prefix/bin/calltrail" report --view phases phases.ctp | grep -q 'sorting\|counting'
+    then ok "phases $language"; else fail "phases $language" "$(head -1 err)"; fi
+done
+
 [ $failures -eq 0 ]

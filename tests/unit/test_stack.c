@@ -98,6 +98,26 @@ static bool call(unsigned function)
     return true;
 }
 
+/* A mark is a number in [MARKS, MARKS + ROOM) in the slot of a return address. */
+enum { MARKS = 0x20000 };
+static uint64_t marked[ROOM], marked_slot[ROOM]; /* what each stands for, and where */
+
+static uint64_t real_address(struct walk_marks *marks, uint64_t mark, uint64_t slot)
+{
+    (void)marks;
+    return marked_slot[mark - MARKS] == slot ? marked[mark - MARKS] : 0;
+}
+
+static bool leave_mark(struct walk_marks *marks, const struct walk_memory *memory, uint64_t *pc,
+                       uint64_t *sp)
+{
+    (void)marks, (void)memory, (void)pc, (void)sp;
+    return false;
+}
+
+static struct walk_marks marks = {
+    .start = MARKS, .end = MARKS + ROOM, .real = real_address, .leave = leave_mark, .join = true};
+
 static void check_walk(struct thread_stack *stack, unsigned round)
 {
     static struct walk_frame expected[ROOM], before[ROOM];
@@ -109,6 +129,7 @@ static void check_walk(struct thread_stack *stack, unsigned round)
     r.value[X86_RBP] = AT(top->rbp);
     struct walk_memory memory = {
         .start = AT(0), .end = AT(WORDS), .bias = (uint64_t)(uintptr_t)words - STACK};
+    memory.marks = &marks;
     struct walk_memory again = memory;
     struct walk_result plain = walk_frames(&modules, &r, &memory, expected, ROOM);
     memcpy(before, stack->frames, sizeof before);
@@ -202,6 +223,57 @@ static void a_stack_whose_outer_words_change(void **state)
     }
 }
 
+static void set_mark(unsigned frame)
+{
+    uint64_t *slot = &words[frames[frame].top];
+    if (*slot == MARKS + frame)
+        return;
+    marked[frame] = *slot;
+    marked_slot[frame] = AT(frames[frame].top);
+    *slot = MARKS + frame;
+}
+
+static void clear_marks(void)
+{
+    for (unsigned i = 1; i < depth; i++)
+        if (words[frames[i].top] == MARKS + i)
+            words[frames[i].top] = marked[i];
+}
+
+/* Marks come and go between walks; what is below them is no other stack for that. */
+static void a_stack_with_marks(void **state)
+{
+    (void)state;
+    struct thread_stack *stack = new_stack();
+    uint64_t kept = 0, all = 0;
+    for (unsigned round = 0; round < 20000; round++) {
+        clear_marks();
+        if (depth > 2 && pick(8) == 0)
+            depth = 2 + pick(depth - 2);
+        while (depth < 60)
+            call(pick(5));
+        for (unsigned i = pick(3); i > 0; i--)
+            set_mark(1 + pick(depth - 1));
+        uint64_t *one = &marked[1 + pick(depth - 1)], before = *one;
+        if (pick(8) == 0) /* perhaps one of those that are set: it stands for another caller now */
+            *one = MODULE + 256 * (uint64_t)pick(5) + 16;
+        check_walk(stack, round);
+        *one = before;
+        kept += stack->kept;
+        all += stack->count;
+    }
+    assert_true(kept * 10 > all * 8);
+    marks.join = false; /* then no walk joins the past through a mark, and is as right */
+    set_mark(20);
+    check_walk(stack, 0);
+    clear_marks();
+    check_walk(stack, 1);
+    set_mark(30);
+    check_walk(stack, 2);
+    assert_true(stack->kept == 0);
+    marks.join = true;
+}
+
 static void another_set_of_modules_is_another_stack(void **state)
 {
     (void)state;
@@ -243,6 +315,7 @@ int main(void)
         cmocka_unit_test_setup(a_stack_that_grows_and_shrinks, setup),
         cmocka_unit_test_setup(a_stack_with_special_frames, setup),
         cmocka_unit_test_setup(a_stack_whose_outer_words_change, setup),
+        cmocka_unit_test_setup(a_stack_with_marks, setup),
         cmocka_unit_test_setup(another_set_of_modules_is_another_stack, setup),
         cmocka_unit_test_setup(a_stack_deeper_than_the_room_is_said, setup),
     };
