@@ -487,7 +487,8 @@ static void print_results(struct result *const *results, size_t count, bool brie
             largest = results[i];
     print_times(results, count);
     print_multiples(results, count);
-    print_similar(results, count);
+    if (!brief)
+        print_similar(results, count);
     for (size_t i = 0; i < count; i++)
         if (!brief || results[i] == largest) {
             print_speed(results[i]);
