@@ -169,9 +169,10 @@ static inline __attribute__((always_inline)) void play_two(struct forest *f,
 }
 
 /* Each variant with its layout as a constant. */
-static __attribute__((noinline)) void play(struct forest *f, const struct script *s, void *stack)
+static __attribute__((noinline)) void play(struct forest *f, enum way way, const struct script *s,
+                                           void *stack)
 {
-    bool two = f->options.pairs;
+    bool two = way == TWO_LOCATIONS;
     switch (f->options.layout) {
     case FOREST_HASHED:
         two ? play_two(f, FOREST_HASHED, s, stack) : play_one(f, FOREST_HASHED, s, stack);
@@ -191,7 +192,8 @@ struct variant {
     enum way way;
 };
 
-/* The published form keeps two locations; ours one. */
+/* The published form keeps two locations, and makes the whole k-SF; ours keeps one, and makes what
+ * of it is needed. */
 static const struct variant variants[] = {
     {"siblings, two locations", FOREST_SIBLINGS, TWO_LOCATIONS},
     {"indexed, two locations", FOREST_INDEXED, TWO_LOCATIONS},
@@ -244,11 +246,8 @@ static void begin(struct forest *f, struct region *region, const struct script *
     if (region_begin(region, UINT64_C(16) << 30, &err) != CT_OK)
         die(err.text);
     if (!forest_begin(f, &region->memory,
-                      &(struct forest_options){.layout = v->layout,
-                                               .k = k,
-                                               .metric_count = 1,
-                                               .pairs = v->way == TWO_LOCATIONS,
-                                               .degrees = s->degrees}))
+                      &(struct forest_options){
+                          .layout = v->layout, .k = k, .metric_count = 1, .degrees = s->degrees}))
         die("no memory");
 }
 
@@ -260,7 +259,7 @@ static void measure(const struct script *s, uint32_t k, const struct variant *v,
     void *stack = must_calloc((size_t)s->depth + 2, sizeof(struct forest_pair));
     begin(&f, &region, s, k, v);
     double start = now_ns();
-    play(&f, s, stack);
+    play(&f, v->way, s, stack);
     out->ns[round] = (now_ns() - start) / (double)s->events.count;
     if (f.lost)
         die("calls were lost");
@@ -290,7 +289,7 @@ static void measure_tree(const struct script *s, struct result *r)
     struct contexts tree, similar;
     void *stack = must_calloc((size_t)s->depth + 2, sizeof(struct forest_pair));
     begin(&f, &region, s, FOREST_UNBOUNDED, &variants[HASHED]);
-    play(&f, s, stack);
+    play(&f, ONE_LOCATION, s, stack);
     contexts_from_forest(&f, &tree);
     region_end(&region);
     free(stack);
@@ -316,7 +315,7 @@ static struct result *measure_trace(const char *path, int rounds)
     for (int k = 0; k < KS; k++)
         for (int v = 0; v < VARIANTS; v++) {
             struct outcome *o = &r->all[v][k];
-            if (o->nodes != r->all[0][k].nodes)
+            if (o->nodes != r->all[v < SIBLINGS ? TWO_SIBLINGS : SIBLINGS][k].nodes)
                 die("layouts do not agree on the number of nodes");
             o->median = median(o->ns, rounds);
             if (v == 0 || o->median < r->best[k])
@@ -372,16 +371,20 @@ static void print_speed(const struct result *r)
 static void print_space(const struct result *r)
 {
     char text[16];
-    printf("\n### %s: space\n\n| | nodes | of the CCT | MB, hashed | MB, siblings | MB, indexed | "
-           "k-CCF nodes | pruned |\n|---|---:|---:|---:|---:|---:|---:|---:|\n",
-           r->name);
+    double tree = r->all[HASHED][0].nodes;
+    printf(
+        "\n### %s: space\n\n| | nodes | of the CCT | as built with one location | of the CCT | MB, "
+        "hashed | MB, siblings | MB, indexed | k-CCF nodes | pruned |\n"
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+        r->name);
     for (int i = 0; i < KS; i++) {
         int k = (i + 1) % KS; /* the tree at the end */
         uint32_t last = r->inverses.levels - 1;
+        uint32_t whole = r->all[TWO_HASHED][k].nodes, built = r->all[HASHED][k].nodes;
         const struct inverse_size *inverse = &r->inverses.by_k[ks[k] < last ? ks[k] : last];
-        printf("| %s | %" PRIu32 " | %.3f | %.1f | %.1f | %.1f | %" PRIu64 " | %" PRIu64 " |\n",
-               k_text(ks[k], text), r->all[HASHED][k].nodes,
-               (double)r->all[HASHED][k].nodes / r->all[HASHED][0].nodes,
+        printf("| %s | %" PRIu32 " | %.3f | %" PRIu32 " | %.3f | %.1f | %.1f | %.1f | %" PRIu64
+               " | %" PRIu64 " |\n",
+               k_text(ks[k], text), whole, whole / tree, built, built / tree,
                (double)r->all[HASHED][k].bytes / 1e6, (double)r->all[SIBLINGS][k].bytes / 1e6,
                (double)r->all[INDEXED][k].bytes / 1e6, inverse->nodes, inverse->pruned);
     }
@@ -484,7 +487,8 @@ static void print_results(struct result *const *results, size_t count, bool brie
             largest = results[i];
     print_times(results, count);
     print_multiples(results, count);
-    print_similar(results, count);
+    if (!brief)
+        print_similar(results, count);
     for (size_t i = 0; i < count; i++)
         if (!brief || results[i] == largest) {
             print_speed(results[i]);

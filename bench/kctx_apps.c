@@ -24,7 +24,8 @@ enum { KS = sizeof ks / sizeof *ks, SHARES = sizeof similar_shares / sizeof *sim
 
 struct size {
     uint32_t slabs; /* nodes of the forest of slabs; there is none for k = 0 */
-    double degree;  /* of its inner nodes */
+    uint32_t built; /* those of them that the program makes when it has one location */
+    double degree;  /* of the inner nodes of the forest of slabs */
     struct inverse_size inverse;
     uint64_t hot_chains; /* k-contexts that have 90% of all calls */
 };
@@ -39,8 +40,8 @@ struct app {
     uint64_t hot_functions, hot_contexts;
     struct size sizes[KS];
     struct inverse_size unbounded;
-    uint32_t most_k[KINDS]; /* up to which k each is smaller than the CCT */
-    double most_slabs;      /* the largest k-SF of all that were made, as a multiple of the CCT */
+    uint32_t most_k[KINDS];        /* up to which k each is smaller than the CCT */
+    double most_slabs, most_built; /* the largest of all k, as multiples of the CCT */
     double similar_share[SHARES], similar_depth[SHARES];
 };
 
@@ -126,11 +127,39 @@ static uint64_t hot_count(uint64_t *values, size_t count)
     return hot;
 }
 
+/* The k-SF as it is defined, by the step with two locations. */
 static uint32_t slab_nodes(const struct contexts *tree, uint32_t k, double *degree)
 {
     struct region region;
     struct forest forest;
     struct contexts slabs;
+    struct forest_pair *places = must_calloc((size_t)tree->count + 1, sizeof *places);
+    begin_forest(&forest, &region, k);
+    for (uint32_t i = 0; i < tree->count; i++) {
+        uint32_t parent = tree->nodes[i].parent;
+        struct forest_pair above = {0, 0};
+        if (parent != CONTEXTS_NONE)
+            above = places[parent];
+        places[i] = forest_enter_pair(&forest, FOREST_HASHED, above, tree->nodes[i].label, 0);
+        if (!places[i].top)
+            die("no memory for a forest");
+    }
+    uint32_t nodes = forest.node_count;
+    if (degree) {
+        contexts_from_forest(&forest, &slabs);
+        *degree = contexts_degree(&slabs);
+        contexts_free(&slabs);
+    }
+    region_end(&region);
+    free(places);
+    return nodes;
+}
+
+/* What of it is made with one location. */
+static uint32_t built_nodes(const struct contexts *tree, uint32_t k)
+{
+    struct region region;
+    struct forest forest;
     uint32_t *places = must_calloc((size_t)tree->count + 1, sizeof *places);
     begin_forest(&forest, &region, k);
     for (uint32_t i = 0; i < tree->count; i++) {
@@ -138,16 +167,10 @@ static uint32_t slab_nodes(const struct contexts *tree, uint32_t k, double *degr
         places[i] = parent == CONTEXTS_NONE
                         ? forest_root(&forest, label)
                         : forest_enter(&forest, FOREST_HASHED, places[parent], label, 0);
-        forest_charge(&forest, places[i], 0, tree->values[i]);
+        if (!places[i])
+            die("no memory for a forest");
     }
-    if (forest.lost)
-        die("no memory for a forest");
     uint32_t nodes = forest.node_count;
-    if (degree) {
-        contexts_from_forest(&forest, &slabs);
-        *degree = contexts_degree(&slabs);
-        contexts_free(&slabs);
-    }
     region_end(&region);
     free(places);
     return nodes;
@@ -184,9 +207,14 @@ static void measure_sizes(const struct contexts *tree, struct app *app)
     for (int i = 0; i < KS; i++) {
         struct size *size = &app->sizes[i];
         size->inverse = sizes.by_k[ks[i] < sizes.levels ? ks[i] : sizes.levels - 1];
-        size->slabs = ks[i] ? slab_nodes(tree, ks[i], &size->degree) : 0;
+        if (ks[i] == 0)
+            continue;
+        size->slabs = slab_nodes(tree, ks[i], &size->degree);
+        size->built = built_nodes(tree, ks[i]);
         if (size->slabs > app->most_slabs * tree->count)
             app->most_slabs = (double)size->slabs / tree->count;
+        if (size->built > app->most_built * tree->count)
+            app->most_built = (double)size->built / tree->count;
     }
     inverse_sizes_free(&sizes);
 }
@@ -276,16 +304,16 @@ static void print_heat(const struct app *apps, size_t count)
          "nodes, "
          "as multiples of the CCT's.\n\n"
          "| | hot functions | hot contexts | k-CCF smaller up to k | pruned k-CCF | k-SF | largest "
-         "k-SF | 0-CCF | ∞-CCF | pruned ∞-CCF |\n"
-         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
+         "k-SF | as built | 0-CCF | ∞-CCF | pruned ∞-CCF |\n"
+         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
     for (size_t i = 0; i < count; i++) {
         const struct app *a = &apps[i];
         if (a->reason)
             continue;
         printf("| %s | %" PRIu64 " | %" PRIu64 " | %" PRIu32 " | %" PRIu32 " | %" PRIu32
-               " | %.2f | %.4f | %.1f | %.2f |\n",
+               " | %.2f | %.2f | %.4f | %.1f | %.2f |\n",
                a->name, a->hot_functions, a->hot_contexts, a->most_k[INVERSE], a->most_k[PRUNED],
-               a->most_k[SLABS], a->most_slabs, (double)a->functions / a->cct,
+               a->most_k[SLABS], a->most_slabs, a->most_built, (double)a->functions / a->cct,
                (double)a->unbounded.nodes / a->cct, (double)a->unbounded.pruned / a->cct);
     }
 }
@@ -319,20 +347,23 @@ static void print_sizes(const struct app *a)
 {
     printf("\n### %s: sizes against k (figures 10, 11, 14b)\n\nCCT: %" PRIu32
            " nodes, inner degree %.1f; %" PRIu64 " hot functions, %" PRIu64 " hot contexts.\n\n"
-           "| k | k-SF nodes | its degree | k-CCF nodes | pruned | k-contexts | hot ones |\n"
-           "|---:|---:|---:|---:|---:|---:|---:|\n",
+           "| k | k-SF nodes | as built | its degree | k-CCF nodes | pruned | k-contexts | hot "
+           "ones |\n"
+           "|---:|---:|---:|---:|---:|---:|---:|---:|\n",
            a->name, a->cct, a->degree, a->hot_functions, a->hot_contexts);
     for (int i = 0; i < KS; i++) {
         const struct size *s = &a->sizes[i];
         if (s->slabs)
-            printf("| %" PRIu32 " | %" PRIu32 " | %.1f |", ks[i], s->slabs, s->degree);
+            printf("| %" PRIu32 " | %" PRIu32 " | %" PRIu32 " | %.1f |", ks[i], s->slabs, s->built,
+                   s->degree);
         else
-            printf("| %" PRIu32 " | | |", ks[i]);
+            printf("| %" PRIu32 " | | | |", ks[i]);
         printf(" %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " |\n", s->inverse.nodes,
                s->inverse.pruned, s->inverse.chains, s->hot_chains);
     }
-    printf("| ∞ | %" PRIu32 " | %.1f | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " |\n",
-           a->cct, a->degree, a->unbounded.nodes, a->unbounded.pruned, a->unbounded.chains,
+    printf("| ∞ | %" PRIu32 " | %" PRIu32 " | %.1f | %" PRIu64 " | %" PRIu64 " | %" PRIu64
+           " | %" PRIu64 " |\n",
+           a->cct, a->cct, a->degree, a->unbounded.nodes, a->unbounded.pruned, a->unbounded.chains,
            a->hot_contexts);
 }
 

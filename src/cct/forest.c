@@ -74,19 +74,6 @@ static struct forest_node *take_node(struct forest *f)
                                           (size_t)f->chunk->count * f->node_bytes);
 }
 
-/* The twin of a new child of `parent`. False when there is no memory for it. */
-static bool find_twin(struct forest *f, const struct forest_node *parent, uint32_t label,
-                      uint32_t key, uint32_t *twin)
-{
-    *twin = 0;
-    if (f->options.pairs || parent->level + 1 < f->options.k)
-        return true;
-    *twin = parent->level + 1 == f->options.k
-                ? forest_root(f, label)
-                : forest_child(f, f->options.layout, parent->twin, label, key);
-    return *twin != 0;
-}
-
 /* Reserves a slot if a new child of `above` belongs into the table. The children of a node are
  * moved there when its list is full. False when there is no memory. */
 static bool reserve_in_table(struct forest *f, struct forest_node *above, bool *in_table)
@@ -116,11 +103,8 @@ uint32_t forest_add(struct forest *f, uint32_t parent, uint32_t label, uint32_t 
 {
     struct forest_node *above = parent ? forest_at(f, parent) : NULL;
     bool in_table;
-    uint32_t twin = 0, children = 0;
-    /* Everything that can fail comes before the node is linked; a twin that is left over is a path
-     * of the program like any other. */
-    if (above && !find_twin(f, above, label, key, &twin))
-        return 0;
+    uint32_t children = 0;
+    /* Everything that can fail comes before the node is linked. */
     if (f->options.layout == FOREST_INDEXED) {
         size_t bytes = (size_t)f->options.degrees[label] * sizeof(uint32_t);
         void *array = f->memory->take(f->memory, (bytes + 15) & ~(size_t)7);
@@ -134,7 +118,6 @@ uint32_t forest_add(struct forest *f, uint32_t parent, uint32_t label, uint32_t 
     node->label = label;
     node->parent = parent;
     node->level = above ? above->level + 1 : 0;
-    node->twin = twin;
     node->first = children;
     uint32_t place = place_of(f, node);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -150,4 +133,49 @@ uint32_t forest_add(struct forest *f, uint32_t parent, uint32_t label, uint32_t 
         above->first = place;
     }
     return place;
+}
+
+/* The number of a node in its parent's array. */
+static uint32_t key_of(const struct forest *f, const struct forest_node *node, uint32_t place)
+{
+    const struct forest_node *above = forest_at(f, node->parent);
+    const uint32_t *array = (const uint32_t *)(const void *)forest_at(f, above->first);
+    uint32_t key = 0;
+    while (array[key] != place)
+        key++;
+    return key;
+}
+
+/*
+ * The twin is a child of the parent's twin, and that of a node at level k is the root of a tree. So
+ * goes up to the first node whose twin is known, and down again: meanwhile `twin` is the way down.
+ */
+uint32_t forest_add_twin(struct forest *f, uint32_t place)
+{
+    uint32_t at = place, below = 0, twin = 0;
+    enum forest_layout layout = f->options.layout;
+    for (;;) {
+        struct forest_node *node = forest_at(f, at);
+        if (node->twin) {
+            twin = node->twin;
+            break;
+        }
+        node->twin = below;
+        below = at;
+        if (node->level == f->options.k)
+            break;
+        at = node->parent;
+    }
+    while (below) {
+        struct forest_node *node = forest_at(f, below);
+        uint32_t next = node->twin;
+        if (node->level == f->options.k)
+            twin = forest_root(f, node->label);
+        else if (twin)
+            twin = forest_child(f, layout, twin, node->label,
+                                layout == FOREST_INDEXED ? key_of(f, node, below) : 0);
+        node->twin = twin; /* 0 if there is no memory: for all below, too */
+        below = next;
+    }
+    return twin;
 }

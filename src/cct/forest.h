@@ -8,11 +8,13 @@
  * that began last. With k = FOREST_UNBOUNDED the only tree is the calling context tree (CCT).
  *
  * What is known about the top location is known from the bottom one: its path is the rest of the
- * bottom location's path, from level k on. So a node of the bottom region keeps a link to its twin
- * in the top region, and a call needs one step and one location instead of two: from the node, or
- * at the last level from its twin, to the child with the callee's label. (forest_enter_pair is the
- * step with two locations, as it was first published; it makes the same trees, and the benchmark
- * compares.)
+ * bottom location's path, from level k on. So one location is enough, and one step for a call: from
+ * the node to its child with the callee's label; or at the last level, where the tree ends, from
+ * the node's twin in the top region of the next tree, to which it keeps a link. Twins are made when
+ * they are first needed. What is never gone on from has none, so that the forest lacks those nodes
+ * of the k-SF that nothing is ever charged to, and that say nothing that others do not.
+ * (forest_enter_pair is the step with two locations, as it was first published: it makes the whole
+ * k-SF.)
  *
  * Costs are charged to the current location: of two, the bottom one. The top region is charged
  * while the stack is less deep than k, when there is no bottom location yet. Each cost is then
@@ -54,9 +56,9 @@ struct forest_node {
     uint32_t label;
     uint32_t parent; /* 0 for the root of a tree */
     uint32_t level;  /* in its tree */
-    uint32_t twin;   /* in the bottom region: the same call in the top region of another tree */
-    uint32_t first;  /* the first child; indexed: the array; hashed: or FOREST_CROWDED */
-    uint32_t next;   /* the next sibling */
+    uint32_t twin; /* in the bottom region: the same call in the top region of another tree, or 0 */
+    uint32_t first; /* the first child; indexed: the array; hashed: or FOREST_CROWDED */
+    uint32_t next;  /* the next sibling */
     uint64_t values[];
 };
 
@@ -73,7 +75,6 @@ struct forest_options {
     enum forest_layout layout;
     uint32_t k; /* from 1 to FOREST_K_MAX, or FOREST_UNBOUNDED */
     uint32_t metric_count;
-    bool pairs;              /* will be used with forest_enter_pair; nodes get no twins */
     const uint32_t *degrees; /* indexed: by label, how many callees it has; outlives the forest */
 };
 
@@ -93,8 +94,9 @@ struct forest {
 bool forest_begin(struct forest *forest, struct forest_memory *memory,
                   const struct forest_options *options);
 
-/* What the steps below do when there is no such node yet: make it. 0: no memory. */
+/* What the steps below do when there is no such node yet, or no twin: make it. 0: no memory. */
 uint32_t forest_add(struct forest *forest, uint32_t parent, uint32_t label, uint32_t key);
+uint32_t forest_add_twin(struct forest *forest, uint32_t place);
 
 static inline struct forest_node *forest_at(const struct forest *f, uint32_t place)
 {
@@ -168,7 +170,12 @@ static inline __attribute__((always_inline)) uint32_t forest_enter(struct forest
                                                                    uint32_t key)
 {
     const struct forest_node *node = forest_at(f, from);
-    return forest_child(f, layout, node->level == f->last_level ? node->twin : from, label, key);
+    if (node->level == f->last_level) {
+        from = node->twin ? node->twin : forest_add_twin(f, from);
+        if (__builtin_expect(from == 0, 0))
+            return 0;
+    }
+    return forest_child(f, layout, from, label, key);
 }
 
 /* The step with two locations. Both are 0 before the first call; `bottom` is while the stack is
