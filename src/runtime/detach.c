@@ -180,7 +180,9 @@ static bool all_went_on(void)
 
 void detach_tick(struct thread *t)
 {
-    if (state == DETACHED || __atomic_exchange_n((uint32_t *)&lock, 1, __ATOMIC_ACQUIRE))
+    /* What the linker is about to unmap must not come back. */
+    if (state == DETACHED || _r_debug.r_state != RT_CONSISTENT ||
+        __atomic_exchange_n((uint32_t *)&lock, 1, __ATOMIC_ACQUIRE))
         return;
     if (state == ATTACHED) {
         state = put_all_back();

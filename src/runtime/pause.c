@@ -114,11 +114,12 @@ static bool wait_for_others(void)
     return false;
 }
 
-void exact_pause(void)
+/* With the linker's lock: no other thread loads or unloads modules meanwhile. */
+static int put_all_back(struct dl_phdr_info *info, size_t bytes, void *unused)
 {
-    if (guest->arena->detach || is_confined() ||
-        __atomic_exchange_n((uint32_t *)&lock, 1, __ATOMIC_ACQUIRE))
-        return;
+    (void)info;
+    (void)bytes;
+    (void)unused;
     const struct edited_list *list = edited_loaded();
     const bool alone = is_alone();
     bool all = true, rooms = false;
@@ -140,6 +141,15 @@ void exact_pause(void)
             for (unsigned k = 0; k < list->items[i]->pristine_count; k++)
                 if (list->items[i]->pristine[k].has_rooms)
                     pristine_put_back(&list->items[i]->pristine[k], 1);
+    return 1;
+}
+
+void exact_pause(void)
+{
+    if (guest->arena->detach || is_confined() ||
+        __atomic_exchange_n((uint32_t *)&lock, 1, __ATOMIC_ACQUIRE))
+        return;
+    dl_iterate_phdr(put_all_back, NULL);
     is_paused = true;
     __atomic_store_n((uint32_t *)&lock, 0, __ATOMIC_RELEASE);
 }
@@ -153,14 +163,24 @@ static void put_edited(struct pristine *p)
     p->edited = NULL;
 }
 
-/* With the linker's lock: no other thread changes its list meanwhile. */
-static int look_at_modules(struct dl_phdr_info *info, size_t bytes, void *unused)
+/* With the linker's lock, too. */
+static int put_all_edits(struct dl_phdr_info *info, size_t bytes, void *unused)
 {
     (void)info;
     (void)bytes;
     (void)unused;
-    modules_refresh();
+    modules_refresh(); /* what has come and gone meanwhile */
     modules_watch();
+    const struct edited_list *list = edited_loaded();
+    for (uint32_t i = 0; i < list->count && !guest->arena->not_resumed; i++) {
+        struct edited_module *m = list->items[i];
+        for (unsigned k = 0; k < m->pristine_count; k++)
+            if (m->pristine[k].edited && !guest->arena->detach)
+                put_edited(&m->pristine[k]);
+        pristine_unmap(m);
+        if ((guest->flags & CHANNEL_DETACHES) && !guest->arena->detach)
+            prepare(m, false);
+    }
     return 1;
 }
 
@@ -170,19 +190,7 @@ void exact_resume(void)
         return;
     is_paused = false;
     guest->arena->not_resumed |= !is_alone();
-    dl_iterate_phdr(look_at_modules, NULL); /* what has come and gone meanwhile */
-    const struct edited_list *list = edited_loaded();
-    for (uint32_t i = 0; i < list->count && !guest->arena->not_resumed; i++) {
-        struct edited_module *m = list->items[i];
-        for (unsigned k = 0; k < m->pristine_count; k++) {
-            struct pristine *p = &m->pristine[k];
-            if (p->edited && !guest->arena->detach)
-                put_edited(p);
-        }
-        pristine_unmap(m);
-        if ((guest->flags & CHANNEL_DETACHES) && !guest->arena->detach)
-            prepare(m, false);
-    }
+    dl_iterate_phdr(put_all_edits, NULL);
     exact_forget_stack(); /* frames may have come and gone in the same places */
     __atomic_store_n((uint32_t *)&lock, 0, __ATOMIC_RELEASE);
 }
