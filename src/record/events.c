@@ -25,7 +25,8 @@ static bool read_amount(const char *text, uint64_t most, uint64_t *out)
     return true;
 }
 
-/* malloc and heap look at the same points of memory, so they have one period: whichever is given. */
+/* malloc and heap look at the same points of memory, so they have one period: whichever is given.
+ */
 static int set_memory_period(const char *name, const char *text, struct arena_events *events,
                              struct ct_error *err)
 {
