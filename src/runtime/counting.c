@@ -369,25 +369,33 @@ void counting_write(struct emitter *e, const struct edited_module *m, const stru
 }
 
 /* Pushes of one byte each at `from`, pops of one byte each at `to`: how many are on the stack. */
-static uint64_t pushed_between(uint32_t at, uint32_t from, uint32_t pushes, uint32_t to)
+static uint32_t pushed_between(uint32_t at, uint32_t from, uint32_t pushes, uint32_t to)
 {
     uint32_t in = at <= from ? 0 : at - from < pushes ? at - from : pushes;
     uint32_t out = at <= to ? 0 : at - to < pushes ? at - to : pushes;
-    return 8ul * (in - out);
+    return in - out;
 }
 
-uint64_t counting_pushed(const struct plan_site *s, const struct stub_layout *l, uint32_t at)
+/* Behind the last jump of the code that did not take the slow way. */
+static uint32_t fast_end(const struct plan_site *s, const struct stub_layout *l)
 {
-    const bool indirect = site_is_indirect(s);
-    const uint32_t jump = indirect ? 4 : 5, leave = indirect ? 9 : 5;
-    const uint32_t pops = saved_count(s), end = l->end - leave, left = l->restoring + pops;
-    uint64_t target = 0; /* from the start on, until rsp is put right for the jump */
-    if (indirect && at >= l->saving && at != l->end - jump && at != left + leave - jump)
-        target = 8;
-    if (!is_fast(s) || at < left + leave)
-        return target + pushed_between(at, l->saving, pops, l->restoring);
+    return l->restoring + saved_count(s) + (site_is_indirect(s) ? 9 : 5);
+}
+
+uint32_t counting_saved(const struct plan_site *s, const struct stub_layout *l, uint32_t at)
+{
+    const uint32_t pops = saved_count(s), end = l->end - (site_is_indirect(s) ? 9u : 5u);
+    if (!is_fast(s) || at < fast_end(s, l))
+        return pushed_between(at, l->saving, pops, l->restoring);
     /* All are there again in what follows, but before a push of the slow part. */
     if (at <= l->slow)
-        return target + 8ul * pops;
-    return target + (at <= end - 3 ? 24 : at < end ? 8ul * (end - at) : 0);
+        return pops;
+    return at <= end - 3 ? 3 : at < end ? end - at : 0;
+}
+
+bool counting_has_target(const struct plan_site *s, const struct stub_layout *l, uint32_t at)
+{
+    const uint32_t jump = 4; /* until rsp is put right for it */
+    return site_is_indirect(s) && at >= l->saving && at != l->end - jump &&
+           at != fast_end(s, l) - jump;
 }

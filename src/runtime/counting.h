@@ -13,8 +13,10 @@ uint8_t *counting_write_common(uint8_t *at, const uint8_t *slow_pointer, struct 
 void counting_write(struct emitter *e, const struct edited_module *m, const struct plan_site *s,
                     struct stub_layout *layout, const uint8_t *stub);
 
-/* How many bytes it has on the stack at a place of the stub, an indirect site's target included. */
-uint64_t counting_pushed(const struct plan_site *s, const struct stub_layout *l, uint32_t at);
+/* How many of rax, rcx and rdx, in this order, it has on the stack at a place of the stub; and is
+ * an indirect site's target above them? */
+uint32_t counting_saved(const struct plan_site *s, const struct stub_layout *l, uint32_t at);
+bool counting_has_target(const struct plan_site *s, const struct stub_layout *l, uint32_t at);
 
 /* Changes registers inside the common code to those of the stub that called it. */
 bool counting_leave_common(const struct common_code *c, struct walk_registers *r);

@@ -220,7 +220,7 @@ static uint64_t bytes_pushed(const struct plan_site *s, const struct stub_layout
 {
     const uint32_t push = 3;
     bool is_call = s->kind <= SITE_CALL_INDIRECT, is_late = s->flags & SITE_PUSHES_RETURN;
-    uint64_t bytes = counting_pushed(s, l, at);
+    uint64_t bytes = 8ul * counting_saved(s, l, at) + (counting_has_target(s, l, at) ? 8 : 0);
     if ((s->flags & SITE_MAY_STAY) && at >= s->moved_bytes && at < l->saving)
         return bytes_pushed_to_ask(s, l, at);
     if (is_call && (!is_late || at >= s->code_bytes))
@@ -228,6 +228,25 @@ static uint64_t bytes_pushed(const struct plan_site *s, const struct stub_layout
     if (is_late && at >= s->code_bytes + push && at < l->saving)
         bytes += 8; /* the target is there, and the return address is being written */
     return bytes;
+}
+
+/*
+ * Takes back the registers that are on the stack: some code knows its frame by one of them. Where
+ * the stub asks whether a jump stays, it has saved the flags, rax and rcx, below the target.
+ */
+static void restore_registers(const struct plan_site *s, const struct stub_layout *l, uint32_t at,
+                              struct walk_registers *r)
+{
+    static const unsigned counting[] = {X86_RAX, X86_RCX, X86_RDX};
+    static const unsigned asking[] = {X86_RIP, X86_RAX, X86_RCX}; /* the first: the flags */
+    const uint64_t *top = (const uint64_t *)r->value[X86_RSP];
+    const bool asks = (s->flags & SITE_MAY_STAY) && at >= s->moved_bytes && at < l->saving;
+    const uint64_t asked = asks ? bytes_pushed_to_ask(s, l, at) : 0;
+    const uint64_t count = !asks                  ? counting_saved(s, l, at)
+                           : asked > RED_ZONE + 8 ? (asked - RED_ZONE - 8) / 8
+                                                  : 0;
+    for (uint64_t i = 0; i < count; i++)
+        r->value[asks ? asking[i] : counting[i]] = top[count - 1 - i];
 }
 
 void stub_leave(const struct edited_module *m, uint32_t index, struct walk_registers *r)
@@ -244,6 +263,7 @@ void stub_leave(const struct edited_module *m, uint32_t index, struct walk_regis
         }
         at -= moved + JUMP_BYTES;
     }
+    restore_registers(s, l, at, r);
     r->value[X86_RSP] += bytes_pushed(s, l, at);
     /* Moved instructions are as long as they were. */
     uint32_t offset = at < s->moved_bytes ? s->offset - s->moved_bytes + at : s->offset;
