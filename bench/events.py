@@ -4,7 +4,8 @@
     bench/events.py BUILD [--rounds N]
 
 Programs run in turn, plain and under each tool; what counts is the program's own CPU time, as it says.
-What is shown is the median of the ratios of neighbouring runs, and its interval by bootstrap. Calls that
+What is shown is the ratio of the fastest runs of each, since others on the machine only ever make a run
+slower, and the median of the ratios of neighbouring runs with its interval by bootstrap. Calls that
 could wait are measured inside one process, with measuring paused and not, in turn; under strace and perf
 trace, against the plain run. With privileges everything runs at a real-time priority, so that others on
 the machine disturb less.
@@ -73,19 +74,41 @@ class Bench:
             said = self.run([*words, *program.command], {**program.env, **(env or {})})
             return program.cpu_seconds(said)
         tools = list(self.tools())
-        plain, ratios = [], {name: [] for name, _, _ in tools}
+        plain, under = [seconds()], {name: [] for name, _, _ in tools}
+        ratios = {name: [] for name in under}
         for turn in range(self.rounds):
             for name, words, env in tools:
                 if turn >= OTHERS_ROUNDS and "calltrail" not in name:
                     continue
-                before, under, after = seconds(), seconds(words, env), seconds()
-                plain += [before, after]
-                ratios[name].append(2 * under / (before + after))
+                under[name].append(seconds(words, env))
+                plain.append(seconds())
+                ratios[name].append(2 * under[name][-1] / (plain[-2] + plain[-1]))
         for name, values in ratios.items():
             low, high = interval(values)
-            print("| %s | %.3f | %s | %+.1f%% | %+.1f to %+.1f%% |" % (
-                program.name, statistics.median(plain), name, 100 * (statistics.median(values) - 1),
-                100 * (low - 1), 100 * (high - 1)), flush=True)
+            print("| %s | %.3f | %s | %+.1f%% | %+.1f%% | %+.1f to %+.1f%% |" % (
+                program.name, statistics.median(plain), name, 100 * (min(under[name]) / min(plain) - 1),
+                100 * (statistics.median(values) - 1), 100 * (low - 1), 100 * (high - 1)), flush=True)
+
+    def pairs(self, programs):
+        """What a pair of calls costs more, measured inside one process in turns of microseconds, and what
+        that comes to in each program: much less depends on what else the machine does."""
+        def pair_ns(*words):
+            runs = [list(map(float, self.run([*words, self.program, "pair", "3000"]).split()))
+                    for _ in range(max(5, self.rounds // 4))]
+            return [statistics.median(column) for column in zip(*runs)]
+        plain, heap = pair_ns(), pair_ns(*self.record("heap"))
+        print("\nmalloc and free together, beyond libc's own: plain %.2f ns, under `-e heap` %.2f ns "
+              "(middle half of the turns: %.2f to %.2f)\n" % (plain[1], heap[1], heap[0], heap[2]))
+        print("| program | CPU s | allocations | heap costs |\n|---|--:|--:|--:|")
+        for program in programs:
+            seconds = statistics.median(program.cpu_seconds(self.run(program.command, program.env))
+                                        for _ in range(max(5, self.rounds // 4)))
+            self.run([*self.record("malloc/1"), *program.command], program.env)
+            folded = self.run([self.calltrail, "export", "--to", "folded", "--metric", "malloc_calls",
+                               os.path.join(self.folder, "p.ctp")])
+            calls = sum(int(line.rpartition(" ")[2]) for line in folded.splitlines())
+            print("| %s | %.3f | %d | %.1f%% |" % (program.name, seconds, calls, calls * heap[1] / seconds / 1e7),
+                  flush=True)
 
     def call_ns(self, *words):
         """What each call takes: in the turns in which measuring is paused, and in the others."""
@@ -105,7 +128,7 @@ class Bench:
         for call in ("read", "poll"):
             for depth in ("5", "20", "60"):
                 rows = []
-                for _ in range(max(3, self.rounds // 4)):
+                for _ in range(max(3, self.rounds // 8)):
                     plain = self.call_ns(self.program, "plain-" + call, "100000", depth)[1]
                     paused, active = self.call_ns(*self.record("wall"), self.program, call, "100000", depth)
                     still, moving = self.call_ns(*self.record("wall"), self.program, "moving-" + call, "100000",
@@ -120,15 +143,17 @@ class Bench:
 def main():
     parser = argparse.ArgumentParser(description="what events cost")
     parser.add_argument("build")
-    parser.add_argument("--rounds", type=int, default=int(os.environ.get("ROUNDS", 20)))
+    parser.add_argument("--rounds", type=int, default=int(os.environ.get("ROUNDS", 40)))
     options = parser.parse_args()
     build = os.path.abspath(options.build)
     with tempfile.TemporaryDirectory(prefix="bench-events-") as folder:
         os.environ["XDG_CACHE_HOME"] = os.path.join(folder, "cache")
         bench = Bench(build, options.rounds, folder)
-        print("| program | plain s | tool | costs | 95% interval |\n|---|--:|---|--:|--:|")
-        for program in [*events_programs.programs(folder), events_programs.worst(build)]:
+        programs = [*events_programs.programs(folder, 0.3), events_programs.worst(build)]
+        print("| program | plain s | tool | costs | median | 95% interval |\n|---|--:|---|--:|--:|--:|")
+        for program in programs:
             bench.memory(program)
+        bench.pairs(programs)
         bench.waits()
 
 

@@ -47,7 +47,8 @@ void io_charge(uint32_t node, int fd, enum arena_value value, ssize_t bytes, boo
                            (uint64_t)bytes, __ATOMIC_RELAXED);
 }
 
-#define MOVES(value, kernel_counts, name, parameters, arguments)                                   \
+/* The last argument is what is charged, of `result` bytes, to `node`. */
+#define MOVES(name, parameters, arguments, ...)                                                    \
     STANDS_IN_FOR(ssize_t, name, parameters)                                                       \
     EXPORTED ssize_t name parameters                                                               \
     {                                                                                              \
@@ -56,18 +57,23 @@ void io_charge(uint32_t node, int fd, enum arena_value value, ssize_t bytes, boo
         ssize_t result = real_##name arguments;                                                    \
         uint32_t node = w.node;                                                                    \
         wait_end(&w);                                                                              \
-        io_charge(node, fd, value, result, kernel_counts);                                         \
+        __VA_ARGS__;                                                                               \
         return result;                                                                             \
     }
 
 #define READS(name, parameters, arguments)                                                         \
-    MOVES(VALUE_READ_BYTES, true, name, parameters, arguments)
+    MOVES(name, parameters, arguments, io_charge(node, fd, VALUE_READ_BYTES, result, true))
 #define RECEIVES(name, parameters, arguments)                                                      \
-    MOVES(VALUE_READ_BYTES, false, name, parameters, arguments)
+    MOVES(name, parameters, arguments, io_charge(node, fd, VALUE_READ_BYTES, result, false))
 #define WRITES(name, parameters, arguments)                                                        \
-    MOVES(VALUE_WRITTEN_BYTES, true, name, parameters, arguments)
+    MOVES(name, parameters, arguments, io_charge(node, fd, VALUE_WRITTEN_BYTES, result, true))
 #define SENDS(name, parameters, arguments)                                                         \
-    MOVES(VALUE_WRITTEN_BYTES, false, name, parameters, arguments)
+    MOVES(name, parameters, arguments, io_charge(node, fd, VALUE_WRITTEN_BYTES, result, false))
+
+/* These read from one file and write to another. */
+#define COPIES(name, parameters, arguments)                                                        \
+    MOVES(name, parameters, arguments, io_charge(node, from, VALUE_READ_BYTES, result, true),      \
+          io_charge(node, to, VALUE_WRITTEN_BYTES, result, true))
 
 READS(read, (int fd, void *to, size_t size), (fd, to, size))
 READS(__read_chk, (int fd, void *to, size_t size, size_t room), (fd, to, size, room))
@@ -108,21 +114,6 @@ SENDS(sendto,
        socklen_t to_size),
       (fd, from, size, flags, to, to_size))
 SENDS(sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags))
-
-/* These read from one file and write to another. */
-#define COPIES(name, parameters, arguments)                                                        \
-    STANDS_IN_FOR(ssize_t, name, parameters)                                                       \
-    EXPORTED ssize_t name parameters                                                               \
-    {                                                                                              \
-        struct wait w;                                                                             \
-        wait_begin(&w, (const void *)REAL(name), EVENT_WALL | EVENT_IO);                           \
-        ssize_t result = real_##name arguments;                                                    \
-        uint32_t node = w.node;                                                                    \
-        wait_end(&w);                                                                              \
-        io_charge(node, from, VALUE_READ_BYTES, result, true);                                     \
-        io_charge(node, to, VALUE_WRITTEN_BYTES, result, true);                                    \
-        return result;                                                                             \
-    }
 
 COPIES(sendfile, (int to, int from, off_t *at, size_t size), (to, from, at, size))
 COPIES(sendfile64, (int to, int from, off64_t *at, size_t size), (to, from, at, size))
