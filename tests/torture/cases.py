@@ -442,6 +442,7 @@ CASES = [
     *ways("r32_only_own", "r32_callbacks.c", *LEVELS[:2], exact_options=["--modules", "*r32_*"],
           checks=[lambda result: truth(result, ("difference", "sorts", "left", "right"))]),
     *ways("r33_frames", "r33_frames.c", *LEVELS),
+    Case("r33_frame_registers", flags=["-O1"], burns=False),
     # A function that needs a new piece of the stack is entered once more, by the call that gives it one.
     *ways("r33_split_stack", "r33_frames.c", ("gcc", "cc", ["-O2", "-fsplit-stack", "-fuse-ld=gold"]),
           checks=[lambda result: truth(result, ("leaf", "all", "many_times", "aligned", "realigned"))]),
