@@ -12,7 +12,7 @@ extern const char __stop_exact_slow_text[] __attribute__((visibility("hidden")))
 /* The sample came in the stub of a tail jump: either function is right. */
 static __thread bool was_jumping __attribute__((tls_model("initial-exec")));
 
-bool exact_leave_stub(struct walk_registers *r)
+bool exact_leave_stub(struct walk_registers *r, uint64_t *restored_below)
 {
     uint64_t pc = r->value[X86_RIP];
     was_jumping = false;
@@ -30,6 +30,8 @@ bool exact_leave_stub(struct walk_registers *r)
     uint32_t index = m->by_rank[site - m->first_site];
     stub_leave(m, index, r);
     was_jumping = m->sites[index].kind >= SITE_TAIL;
+    if (was_jumping)
+        *restored_below = r->value[X86_RSP];
     return true;
 }
 

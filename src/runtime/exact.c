@@ -306,13 +306,14 @@ static struct entered entered_by(struct exact_thread *t, uint64_t call, uint32_t
 }
 
 static struct walk_result walk(struct exact_thread *t, const struct walk_registers *r,
-                               uint32_t most)
+                               uint64_t restored_below, uint32_t most)
 {
     struct thread *thread = t->thread;
     uint64_t sp = r->value[X86_RSP];
     bool is_known = sp >= thread->stack_start && sp < thread->stack_end;
     struct walk_memory memory = memory_of_this_process(is_known ? thread->stack_start : 0,
                                                        is_known ? thread->stack_end : 0);
+    memory.restored_below = restored_below;
     struct walk_result walked =
         walk_frames_cached(&t->cache, guest->modules, r, &memory, t->frames, most);
     if (walked.end == WALK_COMPLETE && memory.start <= thread->first_sp &&
@@ -360,14 +361,15 @@ static uint32_t find_known(const struct walk_modules *modules, const struct walk
  * The record of the frame that `r` describes, by a walk of the stack to the first frame that the
  * mirror knows. What the mirror knows, it knows with the tail jumps, which no walk can see.
  */
-static struct arena_record *walk_anew(struct exact_thread *t, const struct walk_registers *r)
+static struct arena_record *walk_anew(struct exact_thread *t, const struct walk_registers *r,
+                                      uint64_t restored_below)
 {
     enum { FEW = 16, GROWTH = 16 };
     const struct walk_modules *modules = guest->modules;
     struct walk_result walked;
     uint32_t known;
     for (uint32_t most = FEW;; most *= GROWTH) {
-        walked = walk(t, r, most);
+        walked = walk(t, r, restored_below, most);
         known = find_known(modules, t->frames, walked.count);
         if (known < walked.count || walked.end != WALK_LIMIT || most == MOST_FRAMES)
             break;
@@ -479,7 +481,7 @@ static struct arena_record *find_own(struct exact_thread *t, const struct slow_f
     }
     struct walk_registers r = registers_at_site(f, c->module->base + c->site->offset, c->sp);
     *why = SLOW_RESYNC;
-    return walk_anew(t, &r);
+    return walk_anew(t, &r, c->is_tail ? c->sp : 0);
 }
 
 static void note_unbound(struct exact_thread *t, struct arena_record *record, const uint64_t *got)

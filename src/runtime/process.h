@@ -105,8 +105,12 @@ void exact_forget(void); /* in a child that was forked */
 void exact_thread_ends(void);
 void exact_process_ends(void);
 
-/* Changes registers inside a stub to those of its site. False: not now, it is at work. */
-bool exact_leave_stub(struct walk_registers *registers);
+/*
+ * Changes registers inside a stub to those of its site. False: not now, it is at work. At a tail
+ * jump all registers of the caller are back, and what the tables say of places where they were
+ * saved, below the stack pointer, holds no more: the stub has been there (struct walk_memory).
+ */
+bool exact_leave_stub(struct walk_registers *registers, uint64_t *restored_below);
 
 /* For --verify: is the shadow stack what a walk found? Frames are outermost first. */
 bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *frames,

@@ -185,12 +185,14 @@ static bool take_sample(struct thread *t, const ucontext_t *context, uint64_t ti
     }
     struct walk_registers r;
     take_registers(context, &r);
-    if ((guest->flags & CHANNEL_EXACT) && !exact_leave_stub(&r)) {
+    uint64_t restored_below = 0;
+    if ((guest->flags & CHANNEL_EXACT) && !exact_leave_stub(&r, &restored_below)) {
         owe(t, LOST_BUSY, ticks);
         return true;
     }
     const struct walk_modules *modules = guest->modules;
     struct walk_memory memory = sample_memory(t, r.value[X86_RSP]);
+    memory.restored_below = restored_below;
     const struct walk_memory at_first = memory;
     struct marks_met met;
     trampoline_prepare_walk(&met);

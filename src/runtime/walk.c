@@ -175,7 +175,7 @@ static __attribute__((noinline)) enum walk_end step_special(const struct map_spe
 static inline bool restore(struct frame_registers *r, unsigned reg, unsigned slot, uint64_t cfa,
                            struct walk_memory *memory)
 {
-    if (!slot)
+    if (!slot || cfa - 8 * slot < memory->restored_below)
         return true;
     r->known |= 1u << reg;
     return walk_read_word(memory, cfa - 8 * slot, &r->value[reg]);
@@ -480,7 +480,8 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
             end = cfa <= at.sp ? WALK_NO_PROGRESS : WALK_MEMORY;
             if (unlikely(
                     cfa <= at.sp || !walk_read_word(&memory, cfa - 8, &at.pc) ||
-                    (rbp_slot && !walk_read_word(&memory, cfa - 8 * rbp_slot, &at.bp)) ||
+                    (rbp_slot && cfa - 8 * rbp_slot >= memory.restored_below &&
+                     !walk_read_word(&memory, cfa - 8 * rbp_slot, &at.bp)) ||
                     (full && !restore_others(&r, rule, module.tables->saves[row], cfa, &memory))))
                 break;
             if (cache && back)

@@ -44,6 +44,7 @@ struct walk_memory {
     bool (*find_memory)(struct walk_memory *memory, uint64_t address);
     void *context;            /* for find_memory's use */
     struct walk_marks *marks; /* NULL: there are none */
+    uint64_t restored_below;  /* registers that were saved below this have their values again */
 };
 
 /*
