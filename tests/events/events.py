@@ -155,7 +155,9 @@ def perf_by_rate():
     run = Run(["perf:task-clock", "perf:minor-faults"], "phases_threads")
     for metric in ("task-clock", "minor-faults"):
         facts = run.facts(metric)
-        assert run.total(metric) == facts["kernel_count"] - facts["paused_count"], metric
+        # Where the kernel shortens its period in the midst of one, it says more than it counted.
+        counted, total = facts["kernel_count"] - facts["paused_count"], run.total(metric)
+        assert counted <= total <= 1.25 * counted, "%s: %s of %s" % (metric, total, counted)
     for phase in ("one", "two", "three"):
         spent = run.total("task-clock", "burn", phase=phase) / 1e9  # the kernel's part is in it, too
         assert 0.95 * run.said(phase) < spent < 1.25 * run.said(phase), "%s: %s" % (phase, spent)
