@@ -157,7 +157,8 @@ def perf_by_rate():
         facts = run.facts(metric)
         # Where the kernel shortens its period in the midst of one, it says more than it counted.
         counted, total = facts["kernel_count"] - facts["paused_count"], run.total(metric)
-        assert counted <= total <= 1.25 * counted, "%s: %s of %s" % (metric, total, counted)
+        most = 1.25 * counted if metric == "minor-faults" else counted  # time passes evenly
+        assert counted <= total <= most, "%s: %s of %s" % (metric, total, counted)
     for phase in ("one", "two", "three"):
         spent = run.total("task-clock", "burn", phase=phase) / 1e9  # the kernel's part is in it, too
         assert 0.95 * run.said(phase) < spent < 1.25 * run.said(phase), "%s: %s" % (phase, spent)

@@ -3,23 +3,11 @@
  *
  *     no_room LIBRARY
  */
+#include "called_by_library.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <sys/mman.h>
-
-static long calls;
-
-static long tick(long a, long b)
-{
-    calls++;
-    return a + b;
-}
-
-long add_value(long a, long b);
-long add_value(long a, long b) /* the library's */
-{
-    return a + b;
-}
 
 int main(int count, char **arguments)
 {

@@ -6,24 +6,12 @@
  *
  *     reload LIBRARY TIMES
  */
+#include "called_by_library.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static long calls;
-
-static long tick(long a, long b)
-{
-    calls++;
-    return a + b;
-}
-
-long add_value(long a, long b);
-long add_value(long a, long b) /* the library's */
-{
-    return a + b;
-}
 
 struct mapped {
     int code, all;
