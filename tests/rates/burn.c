@@ -1,8 +1,8 @@
 /*
  * Burns CPU time in the ways that make a sampler miss some of it, and says how much it was: one
- * line for each part, "PART TID CPU_NS", by the clock of the thread that burnt it (bursts: rounds
- * of a loop instead). The functions have the names of the parts, so that a profile can be compared.
- * The last line is the process's user time, as the kernel counts it: "utime 0 NS".
+ * line for each part, "PART TID CPU_NS USER_NS", by the clock of the thread that burnt it and by
+ * what the kernel found it doing (bursts: rounds of a loop instead). The functions have the names
+ * of the parts, so that a profile can be compared. The last line is the process's: "all 0 0 NS".
  *
  *   burn one MS                a busy thread
  *   burn many MS               eight threads, each with that much, and names t0 to t7
@@ -18,9 +18,21 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-static void say(const char *part, uint64_t cpu_ns)
+struct burnt {
+    uint64_t cpu_ns, user_ns;
+};
+
+static uint64_t user_ns(int who)
 {
-    printf("%s %ld %llu\n", part, syscall(SYS_gettid), (unsigned long long)cpu_ns);
+    struct rusage usage;
+    getrusage(who, &usage);
+    return (uint64_t)usage.ru_utime.tv_sec * 1000000000 + (uint64_t)usage.ru_utime.tv_usec * 1000;
+}
+
+static void say(const char *part, struct burnt burnt)
+{
+    printf("%s %ld %llu %llu\n", part, syscall(SYS_gettid), (unsigned long long)burnt.cpu_ns,
+           (unsigned long long)burnt.user_ns);
 }
 
 /*
@@ -28,15 +40,15 @@ static void say(const char *part, uint64_t cpu_ns)
  * too: where threads are short, much of their CPU time is the kernel's.
  */
 #define PART(name)                                                                                 \
-    static NOINLINE __attribute__((no_icf)) uint64_t name(uint64_t ns)                             \
+    static NOINLINE __attribute__((no_icf)) struct burnt name(uint64_t ns)                         \
     {                                                                                              \
         const unsigned rounds = ns < 3000000 ? 30000 : 200000;                                     \
-        uint64_t start = thread_cpu_ns(), passed;                                                  \
+        uint64_t start = thread_cpu_ns(), user_start = user_ns(RUSAGE_THREAD), passed;             \
         do {                                                                                       \
             spin(rounds);                                                                          \
             rounds_done += rounds;                                                                 \
         } while ((passed = thread_cpu_ns() - start) < ns);                                         \
-        return passed;                                                                             \
+        return (struct burnt){passed, user_ns(RUSAGE_THREAD) - user_start};                        \
     }
 
 static __thread uint64_t rounds_done;
@@ -104,9 +116,9 @@ static void *run_raw(void *argument)
 {
     say("before_raw", before_raw(burn_ns));
     set_mask(UINT64_MAX);
-    uint64_t cpu_ns = raw(burn_ns);
+    struct burnt burnt = raw(burn_ns);
     set_mask(0);
-    say("raw", cpu_ns);
+    say("raw", burnt);
     say("after_raw", after_raw(burn_ns));
     return argument;
 }
@@ -133,23 +145,24 @@ static void run_bursts(unsigned count)
             pthread_join(thread, NULL);
         steady(ns);
     }
-    say("steady", rounds_done);
-    say("burst", bursts_rounds);
+    say("steady", (struct burnt){rounds_done, rounds_done});
+    say("burst", (struct burnt){bursts_rounds, bursts_rounds});
 }
 
 static void run_calls(uint64_t ns)
 {
     static char buffer[1 << 18];
     int zero = open("/dev/zero", O_RDONLY);
-    uint64_t sum = 0;
-    while (sum < ns) {
-        sum += between_calls(100000);
+    struct burnt sum = {0, 0};
+    while (sum.cpu_ns < ns) {
+        sum.cpu_ns += between_calls(100000).cpu_ns;
         if (read(zero, buffer, sizeof buffer) < 0)
             break;
         if (read(zero, buffer, sizeof buffer) < 0)
             break;
     }
     close(zero);
+    sum.user_ns = user_ns(RUSAGE_THREAD); /* what is not between calls is the kernel's */
     say("between_calls", sum);
 }
 
@@ -187,9 +200,6 @@ int main(int argc, char **argv)
         run_bursts(amount);
     else if (strcmp(what, "calls") == 0)
         run_calls(burn_ns);
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    printf("utime 0 %lld\n", (long long)usage.ru_utime.tv_sec * 1000000000 +
-                                 (long long)usage.ru_utime.tv_usec * 1000);
+    printf("all 0 0 %llu\n", (unsigned long long)user_ns(RUSAGE_SELF));
     return 0;
 }
