@@ -199,8 +199,8 @@ void grow_calls(struct grown_tree *g, const struct arena_view *v, const struct a
         const struct arena_record *r;
         for (uint64_t next = start;
              next < end && left-- && (r = view_at(v, (uint32_t)(next / 8), sizeof *r));
-             next += r->enter ? arena_record_bytes(r->site_count) : ARENA_RECORD_ALIGN)
-            if (r->enter) /* or its bytes were taken, and it was never made */
+             next += r->is_made ? arena_record_bytes(r->site_count) : ARENA_RECORD_ALIGN)
+            if (r->is_made) /* or its bytes were taken, and it was never made */
                 add_calls(g, tables, r, (uint32_t)(next / 8), all_calls(t, calls_of(v, r, next)));
     }
     vec_free(&chunks);

@@ -14,10 +14,11 @@
 #define ARENA_FORMAT_H
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define ARENA_MAGIC   UINT64_C(0x0a616e6572616c6c) /* "llarena\n" */
-#define ARENA_VERSION 7
+#define ARENA_VERSION 8
 
 enum {
     ARENA_NAME_BYTES = 16,
@@ -278,22 +279,22 @@ struct arena_node {
 /*
  * Engine `exact`: a calling context, and how often it was entered. Each site of its function has a
  * place for the context that it leads to, an address in the process's own memory. The stubs look at
- * the second half and at these places only.
+ * the last 16 bytes and at these places, and at the target of an indirect call.
  */
 struct arena_record {
-    uint64_t site;   /* key of the return address of the call, or of the tail jump */
-    uint64_t callee; /* key of the function that was entered */
-    uint32_t parent; /* place; 0: the thread itself */
-    uint32_t flags;  /* enum record_flags, and above them the depth in its tree, if that matters */
-    uint32_t next;   /* address of a context that the site led to before */
-    uint32_t enter;  /* address of the context that is entered: this one, but for RECORD_BACK, and
-                        where earlier callers are cut off */
-    uint64_t count;
-    uint64_t target;     /* where the call led: at an indirect site one of several */
-    uint32_t first_site; /* of its function's, which are numbered in a row */
+    uint64_t site;    /* key of the return address of the call, or of the tail jump */
+    uint64_t callee;  /* key of the function that was entered */
+    uint32_t parent;  /* place; 0: the thread itself */
+    uint32_t flags;   /* enum record_flags, and above them the depth in its tree, if that matters */
+    uint32_t next;    /* address of a context that the site led to before */
+    uint32_t is_made; /* 0: its bytes were taken, and it was not made; in the first ALIGN */
     uint32_t site_count; /* 0 too where its code is not edited */
     uint32_t slot;       /* low half of its return address's, when it was entered first */
-    uint32_t unused;
+    uint64_t target;     /* where the call led: at an indirect site one of several */
+    uint64_t count;
+    uint32_t first_site; /* of its function's, which are numbered in a row */
+    uint32_t enter; /* address of the context that is entered: this one, but for RECORD_BACK, and
+                       where earlier callers are cut off */
     uint32_t child_by_site[]; /* addresses */
 };
 
@@ -302,8 +303,14 @@ static_assert(sizeof(struct arena_record) == 64, "layout");
 /* The process has the arena of engine exact below this: its addresses take four bytes. */
 #define ARENA_LOW_END (UINT64_C(1) << 32)
 
-/* Records are aligned to this: what stubs look at first is in one line of the cache. */
-enum { ARENA_RECORD_ALIGN = 32 };
+/*
+ * Records are this far apart, or a multiple; and their `count` is at a multiple of it, so that what
+ * the stubs look at, with four places or twelve, is in one line of the cache.
+ */
+enum { ARENA_RECORD_ALIGN = 32, ARENA_RECORD_SHIFT = 16 };
+
+static_assert((ARENA_RECORD_SHIFT + offsetof(struct arena_record, count)) % ARENA_RECORD_ALIGN == 0,
+              "in one line");
 
 static inline uint64_t arena_record_bytes(uint32_t site_count)
 {
@@ -325,7 +332,7 @@ enum { ARENA_GAP_CUT = 10 };
 
 /*
  * Records of one thread, one behind the other. `used`, which may be more than there is room, is
- * raised before a record is made: bytes without `enter` are none, and are passed over in steps of
+ * raised before a record is made: bytes without `is_made` are none, and are passed over in steps of
  * ARENA_RECORD_ALIGN.
  */
 struct arena_record_chunk {

@@ -249,14 +249,23 @@ static void emit_enter(struct emitter *e, const struct plan_site *s)
     EMIT(e, "\x48\x89\x01"); /* mov [rcx], rax */
 }
 
-/* Goes on to the callee. */
+/* Goes on to the callee; through the PLT, by its slot, without the jump there. */
 static void emit_leave(struct emitter *e, const struct edited_module *m, const struct plan_site *s)
 {
-    if (site_is_indirect(s))           /* no signal writes to the 128 bytes below rsp */
+    if (site_is_indirect(s)) {         /* no signal writes to the 128 bytes below rsp */
         EMIT(e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
                 "\xff\x64\x24\xf8");   /* jmp [rsp - 8] */
-    else
+    } else if (s->got) {
+        EMIT(e, "\xff\x25"); /* jmp [got] */
+        emit_relative(e, (const uint8_t *)m->base + s->got);
+    } else {
         emit_jump(e, (const uint8_t *)m->base + s->target);
+    }
+}
+
+static uint32_t leave_bytes(const struct plan_site *s)
+{
+    return site_is_indirect(s) ? 9 : s->got ? 6 : 5;
 }
 
 /* Calls the slow path, with rax, rcx and rdx on the stack, and takes them back. */
@@ -379,12 +388,12 @@ static uint32_t pushed_between(uint32_t at, uint32_t from, uint32_t pushes, uint
 /* Behind the last jump of the code that did not take the slow way. */
 static uint32_t fast_end(const struct plan_site *s, const struct stub_layout *l)
 {
-    return l->restoring + saved_count(s) + (site_is_indirect(s) ? 9 : 5);
+    return l->restoring + saved_count(s) + leave_bytes(s);
 }
 
 uint32_t counting_saved(const struct plan_site *s, const struct stub_layout *l, uint32_t at)
 {
-    const uint32_t pops = saved_count(s), end = l->end - (site_is_indirect(s) ? 9u : 5u);
+    const uint32_t pops = saved_count(s), end = l->end - leave_bytes(s);
     if (!is_fast(s) || at < fast_end(s, l))
         return pushed_between(at, l->saving, pops, l->restoring);
     /* All are there again in what follows, but before a push of the slow part. */

@@ -28,7 +28,7 @@ struct unbound {
 /* What else belongs to a thread; made when its first call comes. */
 struct exact_thread {
     struct records records;
-    struct mirror_entry *mirror;
+    char *mirror; /* MIRROR_SHIFT bytes before its first entry */
     struct thread *thread;
     uint32_t number; /* not the guest's: this is the child of a fork */
     struct walk_frame *frames;
@@ -65,19 +65,19 @@ ALWAYS_INLINE bool folds(void)
  * In the child of a fork of which nobody told us the mirror is empty: every stub takes the slow
  * way, and none writes to the parent's arena (pitfall 42).
  */
-static struct mirror_entry *map_mirror(void)
+static char *map_mirror(void)
 {
-    struct mirror_entry *mirror = map_private(MIRROR_BYTES);
-    if (mirror)
-        raw_syscall3(SYS_madvise, (long)mirror, MIRROR_BYTES, MADV_WIPEONFORK);
-    return mirror;
+    char *memory = map_private(MIRROR_MAPPED);
+    if (memory)
+        raw_syscall3(SYS_madvise, (long)memory, MIRROR_MAPPED, MADV_WIPEONFORK);
+    return memory;
 }
 
 static void free_thread(struct exact_thread *t)
 {
     records_end(&t->records);
     if (t->mirror)
-        raw_syscall3(SYS_munmap, (long)t->mirror, MIRROR_BYTES, 0);
+        raw_syscall3(SYS_munmap, (long)t->mirror, MIRROR_MAPPED, 0);
     raw_syscall3(SYS_munmap, (long)t, THREAD_BYTES, 0);
 }
 
@@ -110,7 +110,7 @@ static struct exact_thread *begin(void)
         without_memory = guest->number;
         return NULL;
     }
-    exact_state.mirror = t->mirror;
+    exact_state.mirror = (void *)(t->mirror + MIRROR_SHIFT);
     return mine = t;
 }
 
@@ -194,7 +194,7 @@ static void resolve_unbound(struct exact_thread *t)
 void exact_forget_stack(void)
 {
     if (exact_records())
-        raw_syscall3(SYS_madvise, (long)mine->mirror, MIRROR_BYTES, MADV_DONTNEED);
+        raw_syscall3(SYS_madvise, (long)mine->mirror, MIRROR_MAPPED, MADV_DONTNEED);
 }
 
 void exact_thread_ends(void)

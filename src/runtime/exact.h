@@ -50,6 +50,13 @@ struct mirror_entry {
 
 enum { MIRROR_BYTES = 8 << 20, MIRROR_MASK = MIRROR_BYTES - 16 };
 
+/*
+ * The mirror does not begin at a page's start: otherwise an entry would be at the same place of its
+ * page as the slot, and the processor takes a load for one that must wait for a store before it, by
+ * that place alone.
+ */
+enum { MIRROR_SHIFT = 2048 + 64, MIRROR_MAPPED = MIRROR_BYTES + 4096 };
+
 static_assert(sizeof(struct mirror_entry) == 16, "a slot's address is its entry's, but for a mask");
 
 #define BURST_NONE INT64_MIN

@@ -98,7 +98,7 @@ static bool new_chunk(struct records *r, uint64_t least)
     if (room >= LARGEST_CHUNK && !is_confined()) /* all its pages at once: that is cheaper */
         raw_syscall3(SYS_madvise, (long)((address + PAGE - 1) & ~(uint64_t)(PAGE - 1)),
                      (long)(room & ~(uint64_t)(PAGE - 1)) - PAGE, MADV_POPULATE_WRITE);
-    chunk->start = (uint32_t)(sizeof *chunk + (-address & (align - 1)));
+    chunk->start = (uint32_t)(sizeof *chunk + ((ARENA_RECORD_SHIFT - address) & (align - 1)));
     chunk->room = (uint32_t)room;
     chunk->next = r->thread->first_record_chunk;
     r->thread->first_record_chunk = arena_place(chunk);
@@ -164,15 +164,16 @@ ALWAYS_INLINE bool is_cut(const struct records *r, uint32_t depth, const struct 
 }
 
 /*
- * A reader takes bytes for a record when `enter` is there, and then knows how long it is: so these
- * are first, in this order.
+ * A reader takes bytes for a record when `is_made` is there, and then knows how long it is: so
+ * these are first, in this order.
  */
 ALWAYS_INLINE void fill(const struct records *r, struct arena_record *new,
                         const struct arena_record *parent, const struct entered *how)
 {
     new->site_count = how->callee.site_count;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     new->enter = address_of(new);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    new->is_made = 1;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     new->first_site = how->callee.first_site;
     new->parent = parent ? place_of(parent) : 0;

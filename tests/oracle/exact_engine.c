@@ -206,10 +206,10 @@ static void each_record(const struct engine *engine, visit_fn *visit, void *argu
         uint32_t used = chunk->used < chunk->room ? chunk->used : chunk->room;
         for (uint64_t at = 0; at < used;) {
             const struct arena_record *record = (const void *)(bytes + at);
-            if (record->enter)
+            if (record->is_made)
                 visit(engine, record, engine->arena_start + (uint64_t)(bytes + at - engine->arena),
                       argument);
-            at += record->enter ? arena_record_bytes(record->site_count) : ARENA_RECORD_ALIGN;
+            at += record->is_made ? arena_record_bytes(record->site_count) : ARENA_RECORD_ALIGN;
         }
     }
 }
