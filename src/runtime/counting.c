@@ -1,19 +1,19 @@
 /*
  * The code that counts, in the stub of a site:
  *
- *     push rax, rcx                                                   saving:
+ *     push rax, rcx
  *     rax = where its function's return address lies, rcx = that slot's entry of the mirror
  *     is the entry for this slot and the return address in it?        or slow
  *     rcx = the record there; is it one of this function?             or slow
  *     rax = the record of the callee, in the site's place             or slow
  *     count; the callee's slot has this record now
- *     pop rcx, rax                                                    restoring:
+ *     pop rcx, rax
  *     jump to the callee
  *     push rdx, …, call the slow path, pop rdx, rcx, rax              slow:
  *     jump to the callee
  *
  * An indirect site saves rdx as well, and also asks whether the callee is the one that came first;
- * where it is not, code that the module's stubs have in common looks further, in a table.
+ * where it is not, it looks further, in a table.
  *
  * No register changes but the flags, which are dead at a call: compilers never keep them across
  * one, whatever the callee is. Nor is anything kept below the stack pointer then.
@@ -23,9 +23,6 @@
 #include "runtime/counting.h"
 
 #include "runtime/channel_format.h"
-
-/* From where the common code returns to, behind a short jump, the site's number lies. */
-enum { SITE_BEHIND_RETURN = 2 };
 
 enum {
     RECORD_ENTER = offsetof(struct arena_record, enter),
@@ -63,23 +60,55 @@ static bool is_fast(const struct plan_site *s)
 
 /* --- the common code -------------------------------------------------------------------------- */
 
-/* Leads to the slow path and back; returns where it begins. */
-static uint8_t *emit_slow(struct emitter *e, const uint8_t *slow_pointer)
+/* Leads from all stubs of a module to the slow path and back. */
+uint8_t *counting_write_common(uint8_t *at, const uint8_t *slow_pointer, struct common_code *out)
 {
-    uint8_t *begin = e->at;
-    EMIT(e, "\x51"       /* push rcx: the site */
-            "\xff\x15"); /* call [slow_pointer] */
-    emit_relative(e, slow_pointer);
-    EMIT(e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
-            "\xc3");               /* ret */
-    return begin;
+    struct emitter e = {.at = at};
+    out->start = e.at;
+    EMIT(&e, "\x51"       /* push rcx: the site */
+             "\xff\x15"); /* call [slow_pointer] */
+    emit_relative(&e, slow_pointer);
+    EMIT(&e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
+             "\xc3");               /* ret */
+    out->end = e.at;
+    return e.at;
 }
 
-/* With --height: is the slot, whose low half is in ecx or edx, another than before? */
-static void emit_height(struct emitter *e, bool in_edx)
+bool counting_leave_common(const struct common_code *c, struct walk_registers *r)
 {
-    emit_u8(e, 0x39); /* cmp [rax + slot], ecx */
-    emit_u8(e, in_edx ? 0x50 : 0x48);
+    const uint32_t push = 1, call = 6;
+    const uint8_t *pc = (const uint8_t *)r->value[X86_RIP];
+    if (pc < c->start || pc >= c->end)
+        return false;
+    if (pc == c->start + push || pc == c->start + push + call)
+        r->value[X86_RSP] += 8;
+    r->value[X86_RIP] = *(const uint64_t *)r->value[X86_RSP];
+    r->value[X86_RSP] += 8;
+    return true;
+}
+
+/* --- the fast path ---------------------------------------------------------------------------- */
+
+/* The registers that its stub saves: rax, rcx and, at an indirect site, rdx for its target. */
+static uint32_t saved_count(const struct plan_site *s)
+{
+    return site_is_indirect(s) || !is_fast(s) ? 3 : 2;
+}
+
+/* From rsp, behind these registers, and an indirect site's target. */
+static unsigned new_slot_at(const struct plan_site *s)
+{
+    return site_is_indirect(s) ? 32 : 16;
+}
+
+/* With --height: is the callee's slot another than before? */
+static void emit_height(struct emitter *e, const struct plan_site *s)
+{
+    if (!(guest->flags & CHANNEL_HEIGHT))
+        return;
+    EMIT(e, "\x8d\x4c\x24"); /* lea ecx, [rsp + …] */
+    emit_u8(e, new_slot_at(s));
+    EMIT(e, "\x39\x48"); /* cmp [rax + slot], ecx */
     emit_u8(e, RECORD_SLOT);
     uint8_t *same = emit_short(e, 0x74);
     EMIT(e, "\x83\x48"); /* or dword [rax + flags], varies */
@@ -97,115 +126,10 @@ static void emit_epoch(struct emitter *e)
     emit_fs(e, &exact_state.epoch);
 }
 
-/* rdx: from the low half of a slot's address to its entry of the mirror. */
-static void emit_entry_in_rdx(struct emitter *e)
+/* Where the site's place is in a record of its function. */
+static int32_t place_in_record(const struct plan_site *s)
 {
-    EMIT(e, "\x81\xe2"); /* and edx, mask */
-    emit_u32(e, MIRROR_MASK);
-    EMIT(e, "\x64\x48\x03\x14\x25"); /* add rdx, fs:[mirror] */
-    emit_fs(e, &exact_state.mirror);
-}
-
-/*
- * For another callee of an indirect site than its first: the table knows its record. On entry: rcx
- * is the address of the site's place, rdx the target. The stack has the way back to the stub, its
- * rdx, rcx and rax, the target, and the return address of a call.
- */
-static uint8_t *emit_others(struct emitter *e, bool tail, const uint8_t *slow_pointer)
-{
-    const unsigned new_slot_at = 40;
-    EMIT(e, "\x31\xc0"                 /* xor eax, eax */
-            "\xf2\x48\x0f\x38\xf1\xc1" /* crc32 rax, rcx */
-            "\xf2\x48\x0f\x38\xf1\xc2" /* crc32 rax, rdx */
-            "\x48\xc1\xe0\x05"         /* shl rax, 5 */
-            "\x64\x48\x23\x04\x25");   /* and rax, fs:[others_mask] */
-    emit_fs(e, &exact_state.others_mask);
-    EMIT(e, "\x64\x48\x03\x04\x25"); /* add rax, fs:[others] */
-    emit_fs(e, &exact_state.others);
-    const uint8_t *again = e->at;
-    EMIT(e, "\x48\x39\x08"); /* cmp [rax], rcx */
-    uint8_t *next = emit_short(e, 0x75);
-    EMIT(e, "\x48\x39\x50\x08"); /* cmp [rax + 8], rdx */
-    uint8_t *found = emit_short(e, 0x74);
-    land(e, next);
-    EMIT(e, "\x48\x83\x38\x00");             /* cmp qword [rax], 0: free, so there is none */
-    uint8_t *not_there = emit_near(e, 0x84); /* je slow */
-    EMIT(e, "\x48\x83\xc0\x20");             /* add rax, 32 */
-    emit_jump(e, again);
-    land(e, found);
-    EMIT(e, "\x48\x8b\x40\x18" /* mov rax, [rax + 24]: record */
-            "\x48\xff\x40");   /* inc qword [rax + count] */
-    emit_u8(e, RECORD_COUNT);
-    if (guest->flags & CHANNEL_HEIGHT) {
-        EMIT(e, "\x8d\x54\x24"); /* lea edx, [rsp + …] */
-        emit_u8(e, new_slot_at);
-        emit_height(e, true);
-    }
-    if (tail || folds()) {
-        EMIT(e, "\x8b\x40"); /* mov eax, [rax + enter] */
-        emit_u8(e, RECORD_ENTER);
-    }
-    EMIT(e, "\x8d\x54\x24"); /* lea edx, [rsp + …]: the callee's slot */
-    emit_u8(e, new_slot_at);
-    emit_entry_in_rdx(e);
-    EMIT(e, "\x48\x89\x42\x08");     /* mov [rdx + 8], rax */
-    if (!tail) {                     /* a tail jump stays in its frame */
-        EMIT(e, "\x48\x8d\x44\x24"); /* lea rax, [rsp + …] */
-        emit_u8(e, new_slot_at);
-        EMIT(e, "\x48\x03\x00"); /* add rax, [rax] */
-        emit_epoch(e);
-        EMIT(e, "\x48\x89\x02"); /* mov [rdx], rax */
-    }
-    EMIT(e, "\xc3"); /* ret */
-    land_near(e, not_there);
-    EMIT(e, "\x48\x8b\x0c\x24" /* mov rcx, [rsp]: where the stub goes on */
-            "\x8b\x49");       /* mov ecx, [rcx + …]: the site */
-    emit_u8(e, SITE_BEHIND_RETURN);
-    return emit_slow(e, slow_pointer);
-}
-
-uint8_t *counting_write_common(uint8_t *at, const uint8_t *slow_pointer, struct common_code *out)
-{
-    struct emitter e = {.at = at};
-    out->start[COMMON_CALL] = e.at;
-    out->slow[COMMON_CALL] = emit_others(&e, false, slow_pointer);
-    out->start[COMMON_TAIL] = e.at;
-    out->slow[COMMON_TAIL] = emit_others(&e, true, slow_pointer);
-    out->start[COMMON_SLOW] = e.at;
-    out->slow[COMMON_SLOW] = emit_slow(&e, slow_pointer);
-    out->end = e.at;
-    return e.at;
-}
-
-bool counting_leave_common(const struct common_code *c, struct walk_registers *r)
-{
-    const uint32_t push = 1, call = 6;
-    const uint8_t *pc = (const uint8_t *)r->value[X86_RIP];
-    if (pc < c->start[0] || pc >= c->end)
-        return false;
-    uint64_t pushed = 0;
-    for (unsigned i = 0; i < COMMON_KINDS; i++)
-        if (pc == c->slow[i] + push || pc == c->slow[i] + push + call)
-            pushed = 8;
-    r->value[X86_RSP] += pushed;
-    r->value[X86_RIP] = *(const uint64_t *)r->value[X86_RSP];
-    r->value[X86_RSP] += 8;
-    return true;
-}
-
-/* --- direct sites -------------------------------------------------------------------------------
- */
-
-/* The registers that its stub saves: rax, rcx and, at an indirect site, rdx for its target. */
-static uint32_t saved_count(const struct plan_site *s)
-{
-    return site_is_indirect(s) || !is_fast(s) ? 3 : 2;
-}
-
-/* From rsp, behind these registers, and an indirect site's target. */
-static unsigned new_slot_at(const struct plan_site *s)
-{
-    return site_is_indirect(s) ? 32 : 16;
+    return (int32_t)(RECORD_CHILD + 4 * (s->rank - s->first_rank));
 }
 
 /* lea rax, [the function's own slot], with `pushed` bytes on the stack that were not there before.
@@ -274,22 +198,54 @@ static void emit_call(struct emitter *e, const struct edited_module *m, const st
     EMIT(e, "\xb9"); /* mov ecx, site */
     emit_u32(e, m->first_site + s->rank);
     EMIT(e, "\xe8"); /* call the common code */
-    emit_relative(e, m->common.start[COMMON_SLOW]);
+    emit_relative(e, m->common.start);
     EMIT(e, "\x5a\x59\x58"); /* pop rdx, rcx, rax */
 }
 
-/* Another callee than the first: the common code looks into the table. In rcx is the record. */
-static void emit_another(struct emitter *e, const struct edited_module *m,
-                         const struct plan_site *s, const uint8_t *restoring)
+/* Counts the call of the record in rax, and goes on. */
+static void emit_counted(struct emitter *e, const struct edited_module *m,
+                         const struct plan_site *s)
+{
+    EMIT(e, "\x48\xff\x40"); /* inc qword [rax + count] */
+    emit_u8(e, RECORD_COUNT);
+    emit_height(e, s);
+    if (!(s->flags & SITE_TO_LEAF))
+        emit_enter(e, s);
+    if (site_is_indirect(s))
+        EMIT(e, "\x5a"); /* pop rdx */
+    EMIT(e, "\x59\x58"); /* pop rcx, rax */
+    emit_leave(e, m, s);
+}
+
+/*
+ * Another callee than the first: the table knows its record. In rcx is the function's record, in
+ * rdx the target. Returns the jump that is taken where the table has none.
+ */
+static uint8_t *emit_others(struct emitter *e, const struct plan_site *s)
 {
     EMIT(e, "\x48\x8d"); /* lea rcx, [rcx + the site's place] */
-    emit_distance(e, FROM_RCX | FROM_RCX << 3, -1,
-                  (int32_t)(RECORD_CHILD + 4 * (s->rank - s->first_rank)));
-    EMIT(e, "\xe8"); /* call the common code */
-    emit_relative(e, m->common.start[is_tail(s) ? COMMON_TAIL : COMMON_CALL]);
-    emit_u8(e, 0xeb); /* jmp restoring */
-    emit_u8(e, (uint8_t)(restoring - (e->at + 1)));
-    emit_u32(e, m->first_site + s->rank); /* never run: for the common code to read */
+    emit_distance(e, FROM_RCX | FROM_RCX << 3, -1, place_in_record(s));
+    EMIT(e, "\x31\xc0"                 /* xor eax, eax */
+            "\xf2\x48\x0f\x38\xf1\xc1" /* crc32 rax, rcx */
+            "\xf2\x48\x0f\x38\xf1\xc2" /* crc32 rax, rdx */
+            "\x48\xc1\xe0\x05"         /* shl rax, 5 */
+            "\x64\x48\x23\x04\x25");   /* and rax, fs:[others_mask] */
+    emit_fs(e, &exact_state.others_mask);
+    EMIT(e, "\x64\x48\x03\x04\x25"); /* add rax, fs:[others] */
+    emit_fs(e, &exact_state.others);
+    const uint8_t *again = e->at;
+    EMIT(e, "\x48\x39\x08"); /* cmp [rax], rcx */
+    uint8_t *next = emit_short(e, 0x75);
+    EMIT(e, "\x48\x39\x50\x08"); /* cmp [rax + 8], rdx */
+    uint8_t *found = emit_short(e, 0x74);
+    land(e, next);
+    EMIT(e, "\x48\x83\x38\x00"); /* cmp qword [rax], 0: free, so there is none */
+    uint8_t *none = emit_near(e, 0x84);
+    EMIT(e, "\x48\x83\xc0\x20"); /* add rax, 32 */
+    emit_jump(e, again);
+    land(e, found);
+    EMIT(e, "\x48\x8b\x40\x18"); /* mov rax, [rax + 24]: record */
+    return none;
 }
 
 static void emit_fast(struct emitter *e, const struct edited_module *m, const struct plan_site *s,
@@ -313,33 +269,23 @@ static void emit_fast(struct emitter *e, const struct edited_module *m, const st
     emit_u32(e, m->first_site + s->first_rank);
     uint8_t *wrong_function = emit_away(e, 0x75, indirect);
     EMIT(e, "\x8b"); /* mov eax, [rcx + the site's place] */
-    emit_distance(e, FROM_RCX, -1, (int32_t)(RECORD_CHILD + 4 * (s->rank - s->first_rank)));
+    emit_distance(e, FROM_RCX, -1, place_in_record(s));
     EMIT(e, "\x85\xc0"); /* test eax, eax */
-    uint8_t *none = emit_away(e, 0x74, indirect), *another = NULL;
+    uint8_t *none = emit_away(e, 0x74, indirect);
     if (indirect) {
         EMIT(e, "\x48\x8b\x54\x24\x18" /* mov rdx, [rsp + 24]: target */
                 "\x48\x39\x50");       /* cmp [rax + target], rdx */
         emit_u8(e, RECORD_TARGET);
-        another = emit_near(e, 0x85);
-    }
-    EMIT(e, "\x48\xff\x40"); /* inc qword [rax + count] */
-    emit_u8(e, RECORD_COUNT);
-    if (guest->flags & CHANNEL_HEIGHT) {
-        EMIT(e, "\x8d\x4c\x24"); /* lea ecx, [rsp + …] */
-        emit_u8(e, new_slot_at(s));
-        emit_height(e, false);
-    }
-    if (!(s->flags & SITE_TO_LEAF))
-        emit_enter(e, s);
-    const uint8_t *restoring = e->at;
-    layout->restoring = (uint16_t)(e->at - stub);
-    if (indirect)
-        EMIT(e, "\x5a"); /* pop rdx */
-    EMIT(e, "\x59\x58"); /* pop rcx, rax */
-    emit_leave(e, m, s);
-    if (another) {
+        uint8_t *another = emit_near(e, 0x85);
+        emit_counted(e, m, s);
+        layout->first_end = (uint16_t)(e->at - stub);
         land_near(e, another);
-        emit_another(e, m, s, restoring);
+        uint8_t *not_there = emit_others(e, s);
+        emit_counted(e, m, s);
+        land_near(e, not_there);
+    } else {
+        emit_counted(e, m, s);
+        layout->first_end = (uint16_t)(e->at - stub);
     }
     layout->slow = (uint16_t)(e->at - stub);
     land_away(e, unknown, indirect);
@@ -373,38 +319,27 @@ void counting_write(struct emitter *e, const struct edited_module *m, const stru
     }
     EMIT(e, "\x50\x51\x52"); /* push rax, rcx, rdx */
     emit_call(e, m, s);
-    layout->restoring = (uint16_t)(e->at - stub - 3);
     emit_leave(e, m, s);
+    layout->first_end = (uint16_t)(e->at - stub);
 }
 
-/* Pushes of one byte each at `from`, pops of one byte each at `to`: how many are on the stack. */
-static uint32_t pushed_between(uint32_t at, uint32_t from, uint32_t pushes, uint32_t to)
+/* A stub has one to three parts, each of which ends with pops of one byte each, and leaves. */
+static uint32_t part_end(const struct stub_layout *l, uint32_t at)
 {
-    uint32_t in = at <= from ? 0 : at - from < pushes ? at - from : pushes;
-    uint32_t out = at <= to ? 0 : at - to < pushes ? at - to : pushes;
-    return in - out;
-}
-
-/* Behind the last jump of the code that did not take the slow way. */
-static uint32_t fast_end(const struct plan_site *s, const struct stub_layout *l)
-{
-    return l->restoring + saved_count(s) + leave_bytes(s);
+    return at < l->first_end ? l->first_end : at < l->slow ? l->slow : l->end;
 }
 
 uint32_t counting_saved(const struct plan_site *s, const struct stub_layout *l, uint32_t at)
 {
-    const uint32_t pops = saved_count(s), end = l->end - leave_bytes(s);
-    if (!is_fast(s) || at < fast_end(s, l))
-        return pushed_between(at, l->saving, pops, l->restoring);
-    /* All are there again in what follows, but before a push of the slow part. */
-    if (at <= l->slow)
-        return pops;
-    return at <= end - 3 ? 3 : at < end ? end - at : 0;
+    const bool is_slow = l->slow && at > l->slow; /* behind a push, if one was needed there */
+    const uint32_t saved = is_slow ? 3 : saved_count(s), leaving = part_end(l, at) - leave_bytes(s);
+    if (at < l->saving + saved)
+        return at < l->saving ? 0 : at - l->saving;
+    return at >= leaving ? 0 : leaving - at < saved ? leaving - at : saved;
 }
 
 bool counting_has_target(const struct plan_site *s, const struct stub_layout *l, uint32_t at)
 {
     const uint32_t jump = 4; /* until rsp is put right for it */
-    return site_is_indirect(s) && at >= l->saving && at != l->end - jump &&
-           at != fast_end(s, l) - jump;
+    return site_is_indirect(s) && at >= l->saving && at != part_end(l, at) - jump;
 }

@@ -168,17 +168,15 @@ struct arena_record *records_gap(struct records *r, uint32_t walk_end);
 
 /* Where the parts of a site's stub begin, from its start; see stubs.c. */
 struct stub_layout {
-    uint32_t start;                        /* from the start of the stubs */
-    uint16_t saving, restoring, slow, end; /* end: 0 where the site has none */
+    uint32_t start; /* from the start of the stubs */
+    /* From its own start: where it saves registers, where its first part ends, where the slow one
+     * begins (0: it is the first), and the end (0: the site has none). */
+    uint16_t saving, first_end, slow, end;
 };
 
-/* What the stubs of a module share: for indirect calls and jumps to another callee than the first,
- * and the slow path. */
-enum common_kind { COMMON_CALL, COMMON_TAIL, COMMON_SLOW, COMMON_KINDS };
-
+/* What the stubs of a module share: the way to the slow path. */
 struct common_code {
-    const uint8_t *start[COMMON_KINDS];
-    const uint8_t *slow[COMMON_KINDS]; /* where the way to the slow path begins */
+    const uint8_t *start;
     const uint8_t *end;
 };
 
@@ -292,7 +290,7 @@ long thread_read(uint32_t tid, const char *name, char *text, unsigned bytes);
 
 /* --- stubs.c -------------------------------------------------------------------------------- */
 
-enum { STUB_POINTER_BYTES = 16, STUB_COMMON_BYTES = 2048 };
+enum { STUB_POINTER_BYTES = 16, STUB_COMMON_BYTES = 48 };
 
 /* Writes the stub of a site at `at` and points the site at it. Returns where the stub ends. */
 uint8_t *stub_write(uint8_t *at, const struct edited_module *module, uint32_t index);

@@ -136,9 +136,11 @@ static void emit_stub(struct emitter *e, const struct edited_module *m, uint32_t
 
 uint32_t stub_most_bytes(const struct plan_site *s)
 {
-    enum { ALL = 256, STAY = STAY_BEGIN + 5 + STAY_INSIDE + STAY_OUTSIDE }; /* but for what moved */
+    /* But for what moved; all of them when every option is on, and some more. */
+    enum { ALL = 256, TABLE = 192, STAY = STAY_BEGIN + 5 + STAY_INSIDE + STAY_OUTSIDE };
     const uint32_t stay = STAY + s->code_bytes + PLAN_MOST_PARTS * STAY_PART;
-    return ALL + s->code_bytes + (s->flags & SITE_MAY_STAY ? stay : 0) +
+    return ALL + s->code_bytes + (site_is_indirect(s) ? (uint32_t)TABLE : 0) +
+           (s->flags & SITE_MAY_STAY ? stay : 0) +
            (s->flags & SITE_MAKES_ROOM ? PLAN_MOST_ROOM_BYTES + JUMP_BYTES : 0);
 }
 
