@@ -1,22 +1,43 @@
 /* calltrail doctor: can I record here, and this program? */
+#include "base/vec.h"
 #include "cli/commands.h"
 #include "edit/plan.h"
 #include "record/doctor.h"
+#include "record/target.h"
 
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static const char usage[] =
     "usage: calltrail doctor [PROGRAM]\n"
-    "       calltrail doctor --edit [--list] FILE...\n"
+    "       calltrail doctor --edit [--list] FILE|PROGRAM...\n"
     "\n"
     "Says what this machine and this user allow: where samples can come from and at which true\n"
     "rates, and the state of the cache; for a PROGRAM whether it can be recorded, or why not.\n"
     "\n"
-    "With --edit: the calls and tail jumps of each FILE, and how each could be counted without a\n"
-    "new build: in place, moved to another place, by a short jump to a place nearby (hop), by a\n"
-    "jump that overlaps the instruction behind it (pun), or not at all, with the reasons.\n"
+    "With --edit: the calls and tail jumps of each FILE, a program or a library, or of a PROGRAM "
+    "as\n"
+    "the shell would find it, and how each could be counted without a new build: in place, moved "
+    "to\n"
+    "another place, by a short jump to a place nearby (hop), by a jump that overlaps the\n"
+    "instruction behind it (pun), or not at all, with the reasons.\n"
     "--list prints one line for each of them.\n";
+
+/* A file as it is, or else a program as the shell finds it; to be freed. */
+static char *file_to_edit(const char *name, struct ct_error *err)
+{
+    char *path, *elf;
+    if (strchr(name, '/') || access(name, F_OK) == 0)
+        return must_strdup(name);
+    if (target_find(name, &path, err) != CT_OK)
+        return NULL;
+    elf = target_elf(path);
+    free(path);
+    return elf;
+}
 
 static int print_edits(int count, char **files, bool list)
 {
@@ -26,15 +47,18 @@ static int print_edits(int count, char **files, bool list)
     map_cache_open(&cache);
     for (int i = 0; i < count; i++) {
         struct plan plan;
-        if (plan_for_file(&cache, files[i], &plan, &err) != CT_OK) {
+        char *file = file_to_edit(files[i], &err);
+        if (!file || plan_for_file(&cache, file, &plan, &err) != CT_OK) {
             status = report_error(&err);
+            free(file);
             continue;
         }
         if (list)
             plan_list(&plan, stdout);
         else
-            plan_print(&plan, files[i], stdout);
+            plan_print(&plan, file, stdout);
         plan_close(&plan);
+        free(file);
     }
     map_cache_close(&cache);
     return status;

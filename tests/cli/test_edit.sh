@@ -33,3 +33,9 @@ printf '%s %x %x\n' "$work/short" $((site - 2)) $((site + 2)) >"$work/ranges"
 said=$("$calltrail" doctor --edit /etc/passwd 2>&1)
 [ "$said" = "calltrail: /etc/passwd: is not an ELF file" ] && echo "ok edit of a text" ||
     echo "FAIL edit of a text: $said"
+said=$("$calltrail" doctor --edit perl | head -1) whole=$("$calltrail" doctor --edit "$(command -v perl)" | head -1)
+[ -n "$said" ] && [ "$said" = "$whole" ] && echo "ok edit of a program by its name" ||
+    echo "FAIL edit of a program by its name: $said"
+said=$("$calltrail" doctor --edit no-such-program 2>&1)
+[ "$said" = "calltrail: no-such-program: there is no such program in PATH" ] && echo "ok edit of no program" ||
+    echo "FAIL edit of no program: $said"
