@@ -1,19 +1,13 @@
 #include "base/progress.h"
 
+#include "base/clock.h"
+
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { BAR_COLUMNS = 30 };
-static const int64_t FIRST_NS = 500000000, EVERY_NS = 100000000;
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
+static const uint64_t FIRST_NS = 500000000, EVERY_NS = 100000000;
 
 void progress_begin(struct progress *p, const char *what, uint64_t total)
 {

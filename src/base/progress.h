@@ -12,7 +12,7 @@
 struct progress {
     const char *what;
     uint64_t total, done;
-    int64_t next_ns; /* when it is drawn again */
+    uint64_t next_ns; /* when it is drawn again */
     bool is_terminal, shown;
     pthread_mutex_t lock;
 };

@@ -3,12 +3,12 @@
  */
 #include "names/debuginfod.h"
 
+#include "base/clock.h"
 #include "base/vec.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { WAIT_MOST_S = 60 };
@@ -24,15 +24,8 @@ static struct {
 
 static bool usable;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static _Atomic int64_t waited_ns;
-static _Thread_local int64_t began_ns;
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
+static _Atomic uint64_t waited_ns;
+static _Thread_local uint64_t began_ns;
 
 static void load_library(void)
 {
@@ -49,7 +42,7 @@ static void load_library(void)
 
 static bool patience_is_over(void)
 {
-    return waited_ns + now_ns() - began_ns > WAIT_MOST_S * INT64_C(1000000000);
+    return waited_ns + now_ns() - began_ns > WAIT_MOST_S * UINT64_C(1000000000);
 }
 
 /* The library asks this while it waits; anything but 0 ends the wait. */

@@ -7,6 +7,7 @@
  */
 #include "record/server.h"
 
+#include "base/clock.h"
 #include "edit/plan.h"
 #include "runtime/channel_format.h"
 
@@ -19,7 +20,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { PATH_BYTES = 64 };
@@ -119,13 +119,6 @@ static uint64_t peer_pid(int fd)
 
 /* --- what is made first ------------------------------------------------------------------------
  */
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static bool is_in_cache(struct server *s, uint32_t kind, const char *path)
 {

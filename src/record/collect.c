@@ -1,5 +1,6 @@
 #include "record/collect.h"
 
+#include "base/clock.h"
 #include "profile/profile.h"
 #include "record/frames.h"
 #include "record/grow.h"
@@ -9,7 +10,6 @@
 
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 
 static_assert((unsigned)ARENA_GAP_CUT == (unsigned)CTP_GAP_CUT, "one number for both");
 
@@ -287,13 +287,10 @@ static uint64_t end_of(const struct server *s, size_t i)
     for (size_t k = i + 1; k < s->arenas.count; k++)
         if (s->arenas.items[k].pid == a->pid)
             return s->arenas.items[k].header->start_ns;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
     uint64_t said_ns = a->header->said_ns;
     if (said_ns && !server_arena_in_use(s, i))
         return said_ns;
-    return a->is_gone && a->gone_ns ? a->gone_ns : now_ns;
+    return a->is_gone && a->gone_ns ? a->gone_ns : now_ns();
 }
 
 /* Children that were seen, but never said hello. */

@@ -8,6 +8,7 @@
  */
 #include "record/prepare.h"
 
+#include "base/clock.h"
 #include "base/vec.h"
 #include "edit/plan.h"
 #include "elf/elf_file.h"
@@ -23,7 +24,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -182,13 +182,6 @@ static void make_maps(struct preparation *p, _Atomic size_t *next, int report)
             break; /* nobody is waiting any more */
     }
     _exit(0);
-}
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 /* Until all children have closed the pipe. Somebody at a terminal is told what takes so long. */

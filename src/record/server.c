@@ -1,5 +1,6 @@
 #include "record/server.h"
 
+#include "base/clock.h"
 #include "runtime/channel_format.h"
 
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 /*
@@ -209,13 +209,6 @@ static bool allocate(struct server_arena *a, uint64_t bytes)
     return done;
 }
 
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* What runs in a process, as /proc has it now. */
 static void program_of(uint64_t pid, char *out)
 {
@@ -295,7 +288,7 @@ static void look_at(struct server *s, size_t index)
     }
     if (!server_arena_in_use(s, index)) {
         a->is_gone = true;
-        a->gone_ns = clock_ns(CLOCK_MONOTONIC);
+        a->gone_ns = now_ns();
         give_back(a);
     }
 }
@@ -373,14 +366,12 @@ static void take_image(const struct server_arena *a, struct arena_image *out)
 /* Engine exact counts all the time: what counts is what came between the two ends. */
 void server_pause(struct server *s, bool paused)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    uint64_t now_ns = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+    const uint64_t now = now_ns();
     bool ends = paused && s->has_begun;
     if (ends && !s->paused)
-        s->window_end_ns = now_ns;
+        s->window_end_ns = now;
     else if (!paused)
-        s->window_start_ns = now_ns;
+        s->window_start_ns = now;
     s->paused = paused;
     s->has_begun |= !paused;
     s->is_over = ends;
@@ -389,7 +380,7 @@ void server_pause(struct server *s, bool paused)
         struct arena_image *image = paused ? &a->after : &a->before;
         if ((s->flags & CHANNEL_EXACT) && !image->bytes) /* --duration may have ended before all */
             take_image(a, image);
-        a->header->paused_since_ns = now_ns;
+        a->header->paused_since_ns = now;
         a->header->paused = paused;
         a->header->detach = ends;
     }
@@ -440,7 +431,7 @@ int server_make_arena(struct server *s, const struct channel_message *m, uint64_
         errno = why;
         return -1;
     }
-    uint64_t start_ns = clock_ns(CLOCK_MONOTONIC);
+    uint64_t start_ns = now_ns();
     *a.header = (struct arena_header){.version = ARENA_VERSION,
                                       .header_bytes = sizeof *a.header,
                                       .allocated = a.allocated,

@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "record/collect.h"
 #include "record/perf_samples.h"
 #include "record/prepare.h"
@@ -67,13 +68,6 @@ static void run_child(const struct record_options *options, const struct server 
     execv(path, options->command);
     fprintf(stderr, "calltrail: %s: cannot be run: %s\n", path, strerror(errno));
     _exit(127);
-}
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 /* How fast the time stamp counter runs is known from how far it came. */
