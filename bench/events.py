@@ -3,14 +3,15 @@
 
     bench/events.py BUILD [--rounds N]
 
-Programs run in turn, plain and under each tool; what counts is the program's own CPU time, as it says.
-What is shown is the ratio of the fastest runs of each, since others on the machine only ever make a run
-slower, and the median of the ratios of neighbouring runs with its interval by bootstrap. Calls that
-could wait are measured inside one process, with measuring paused and not, in turn; under strace and perf
-trace, against the plain run. With privileges everything runs at a real-time priority, so that others on
-the machine disturb less.
+A program runs plain and under a tool at the same time, each on a processor of its own, and then with the
+processors changed: whatever the machine is busy with meets both alike. What counts is the program's own CPU
+time, as it says; the ratio of a pair is the geometric mean of its two, and what is shown is the median of the
+pairs, with its interval by bootstrap. Calls that could wait are measured inside one process, with measuring
+paused and not, in turn; under strace and perf trace, against the plain run. With privileges everything runs at
+a real-time priority, so that others on the machine disturb less.
 """
 import argparse
+import math
 import os
 import random
 import shutil
@@ -62,32 +63,44 @@ class Bench:
             yield "gperftools' heap profiler", [], {
                 "LD_PRELOAD": TCMALLOC, "HEAPPROFILE": os.path.join(self.folder, "g")}
 
-    def run(self, words, env=None):
-        done = subprocess.run(self.before + words, capture_output=True, text=True, check=False,
-                              env={**os.environ, **(env or {})})
-        if done.returncode:
-            sys.exit("%s: status %d: %s" % (words, done.returncode, done.stderr))
-        return done.stdout
+    def start(self, words, env=None, processors=None):
+        return subprocess.Popen(self.before + words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env={**os.environ, **(env or {})},
+                                preexec_fn=lambda: processors and os.sched_setaffinity(0, processors))
 
-    def memory(self, program):
-        def seconds(words=(), env=None):
-            said = self.run([*words, *program.command], {**program.env, **(env or {})})
-            return program.cpu_seconds(said)
-        tools = list(self.tools())
-        plain, under = [seconds()], {name: [] for name, _, _ in tools}
-        ratios = {name: [] for name in under}
-        for turn in range(self.rounds):
-            for name, words, env in tools:
-                if turn >= OTHERS_ROUNDS and "calltrail" not in name:
-                    continue
-                under[name].append(seconds(words, env))
-                plain.append(seconds())
-                ratios[name].append(2 * under[name][-1] / (plain[-2] + plain[-1]))
-        for name, values in ratios.items():
-            low, high = interval(values)
-            print("| %s | %.3f | %s | %+.1f%% | %+.1f%% | %+.1f to %+.1f%% |" % (
-                program.name, statistics.median(plain), name, 100 * (min(under[name]) / min(plain) - 1),
-                100 * (statistics.median(values) - 1), 100 * (low - 1), 100 * (high - 1)), flush=True)
+    @staticmethod
+    def said(child):
+        out, err = child.communicate()
+        if child.returncode:
+            sys.exit("%s: status %d: %s" % (child.args, child.returncode, err))
+        return out
+
+    def run(self, words, env=None):
+        return self.said(self.start(words, env))
+
+    def both(self, program, words, env, processors):
+        """CPU seconds of the program plain and under a tool, at the same time."""
+        children = [self.start([*before, *program.command], {**program.env, **more}, {processor})
+                    for before, more, processor in zip(((), words), ({}, env), processors)]
+        return [program.cpu_seconds(self.said(child)) for child in children]
+
+    def memory(self, whole, small):
+        """Others take so much longer that they get less to do, fewer times."""
+        processors = sorted(os.sched_getaffinity(0))[:2]
+        for name, words, env in self.tools():
+            ours = "calltrail" in name
+            program = whole if ours else small
+            rounds = self.rounds if ours else OTHERS_ROUNDS
+            plain, ratios = [], []
+            for _ in range(rounds):
+                one, other = (self.both(program, words, env, order)
+                              for order in (processors, processors[::-1]))
+                plain += [one[0], other[0]]
+                ratios.append(math.sqrt(one[1] / one[0] * other[1] / other[0]))
+            low, high = interval(ratios)
+            print("| %s | %.3f | %s | %+.1f%% | %+.1f to %+.1f%% |" % (
+                program.name, statistics.median(plain), name, 100 * (statistics.median(ratios) - 1),
+                100 * (low - 1), 100 * (high - 1)), flush=True)
 
     def pairs(self, programs):
         """What a pair of calls costs more, measured inside one process in turns of microseconds, and what
@@ -143,16 +156,19 @@ class Bench:
 def main():
     parser = argparse.ArgumentParser(description="what events cost")
     parser.add_argument("build")
-    parser.add_argument("--rounds", type=int, default=int(os.environ.get("ROUNDS", 40)))
+    parser.add_argument("--rounds", type=int, default=int(os.environ.get("ROUNDS", 20)))
     options = parser.parse_args()
     build = os.path.abspath(options.build)
     with tempfile.TemporaryDirectory(prefix="bench-events-") as folder:
         os.environ["XDG_CACHE_HOME"] = os.path.join(folder, "cache")
         bench = Bench(build, options.rounds, folder)
-        programs = [*events_programs.programs(folder, 0.3), events_programs.worst(build)]
-        print("| program | plain s | tool | costs | median | 95% interval |\n|---|--:|---|--:|--:|--:|")
-        for program in programs:
-            bench.memory(program)
+        small_folder = os.path.join(folder, "small")
+        os.mkdir(small_folder)
+        programs = [*events_programs.programs(folder), events_programs.worst(build)]
+        smaller = [*events_programs.programs(small_folder, 0.1), events_programs.worst(build, 0.1)]
+        print("| program | plain s | tool | costs | 95% interval |\n|---|--:|---|--:|--:|")
+        for whole, small in zip(programs, smaller):
+            bench.memory(whole, small)
         bench.pairs(programs)
         bench.waits()
 

@@ -79,7 +79,7 @@ def programs(folder, share=1):
     ]
 
 
-def worst(build):
+def worst(build, share=1):
     """Next to nothing but malloc and free."""
-    return Program("C: trees of small nodes", [os.path.join(build, "bench/events"), "alloc", "200"],
+    return Program("C: trees of small nodes", [os.path.join(build, "bench/events"), "alloc", str(int(500 * share))],
                    "^(grow|main)$")

@@ -60,14 +60,27 @@ static uint32_t epoch_for(struct collector *c, const struct arena_view *v, uint3
 
 /* What the arena does not say of a thread's time: the call that it is still in, and the rest. */
 struct thread_times {
+    uint64_t samples, sampled_ns;
     uint32_t waits_in; /* a place */
     struct node_extra waits, rest;
 };
 
+/*
+ * How long the thread ran there. A sample stands for a period of user time in `cpu`, and in `wall`
+ * for all the CPU time from one tick to the next, of which the signals take some.
+ */
+static uint64_t running_ns(const struct thread_times *times, const struct arena_node *n)
+{
+    if (!n || !times->samples)
+        return 0;
+    return (uint64_t)((unsigned __int128)n->count * times->sampled_ns / times->samples);
+}
+
 static struct thread_times times_of(const struct collector *c, const struct arena_view *v,
                                     const struct arena_thread *t, const struct grown_tree *g)
 {
-    struct thread_times times = {.waits_in = t->waits_in};
+    struct thread_times times = {
+        .waits_in = t->waits_in, .samples = t->samples, .sampled_ns = t->sampled_ns};
     if (!(c->metrics.layout.events.mask & EVENT_WALL))
         return times;
     const struct arena_header *h = view_header(v);
@@ -85,8 +98,8 @@ static struct thread_times times_of(const struct collector *c, const struct aren
     for (size_t i = 0; i < g->items.count; i++) {
         const struct arena_node *n = g->items.items[i].measured;
         if (n)
-            known_ns += n->count * c->metrics.period_ns +
-                        *node_value(&c->metrics.layout, n, VALUE_BLOCKED_NS);
+            known_ns +=
+                running_ns(&times, n) + *node_value(&c->metrics.layout, n, VALUE_BLOCKED_NS);
     }
     known_ns += paused_ns;
     if (end_ns > start_ns && end_ns - start_ns > known_ns)
@@ -158,6 +171,7 @@ static void write_tree(struct collector *c, const struct arena_view *v, const st
                                    .height = n->height,
                                    .height_varies = n->height_varies,
                                    .perf = n->perf,
+                                   .running_ns = running_ns(times, n->measured),
                                    .blocked_ns = waits ? times->waits.blocked_ns : 0};
         number[i] = (*next_node)++;
         profile_write_nodes(c->writer, &parent, &frame, 1);

@@ -147,11 +147,10 @@ static uint64_t source_value(const struct metric_set *set, uint32_t source,
                              const struct arena_node *n, uint64_t heap_peak,
                              const struct node_extra *e)
 {
-    uint64_t cpu_ns = n ? n->count * set->period_ns : 0;
     uint64_t blocked_ns = value(set, n, VALUE_BLOCKED_NS) + e->blocked_ns;
     switch (source) {
     case SOURCE_CPU:
-        return cpu_ns;
+        return n ? n->count * set->period_ns : 0;
     case SOURCE_RETURNS:
         return n ? n->returns : 0;
     case SOURCE_CALLS:
@@ -161,7 +160,7 @@ static uint64_t source_value(const struct metric_set *set, uint32_t source,
     case SOURCE_HEIGHT_VARIES:
         return e->height_varies;
     case SOURCE_WALL:
-        return cpu_ns + blocked_ns + e->elapsed_ns;
+        return e->running_ns + blocked_ns + e->elapsed_ns;
     case SOURCE_BLOCKED:
         return blocked_ns;
     case SOURCE_MALLOC:

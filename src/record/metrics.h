@@ -38,11 +38,13 @@ void metrics_add_perf(struct metric_set *set, struct profile_writer *writer,
                       const struct perf_wanted *wanted);
 
 /*
- * What nodes have besides the values of their arena: the time of calls that never returned, time
- * and bytes of which no more is known, the calls that engine exact counted, and perf events.
+ * What nodes have besides the values of their arena: the time that a thread ran, the time of calls
+ * that never returned, time and bytes of which no more is known, the calls that engine exact
+ * counted, and perf events.
  */
 struct node_extra {
-    uint64_t blocked_ns, elapsed_ns, calls, read_bytes, written_bytes, height, height_varies;
+    uint64_t running_ns, blocked_ns, elapsed_ns, calls, read_bytes, written_bytes, height,
+        height_varies;
     const uint64_t *perf; /* of each perf event; NULL: nothing */
 };
 

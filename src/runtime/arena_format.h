@@ -214,6 +214,7 @@ struct arena_thread {
     uint64_t fired, arrived;   /* how often the event fired, and how many signals came of it */
     uint64_t frames_walked;    /* those that were new; all others were only looked at */
     uint64_t merged;           /* samples that were counted with the next one */
+    uint64_t sampled_ns;       /* CPU time between the ticks: with what their signals took of it */
     uint64_t verify_checked, verify_differ;
     uint64_t handler_ticks;      /* all time spent in the handler, by the time stamp counter */
     uint64_t marks_set, bounces; /* of the trampoline; a bounce is a return through it */

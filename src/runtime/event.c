@@ -267,6 +267,11 @@ bool event_first_tick(struct thread *t)
     return counts;
 }
 
+uint64_t event_period_ns(const struct thread *t)
+{
+    return t->timer < 0 && t->rate.period_ns ? t->rate.period_ns : guest->arena->period_ns;
+}
+
 void event_keep_rate(struct thread *t)
 {
     enum { CLOSE_ENOUGH = 64, MOST_CATCH_UP = 10 };

@@ -207,6 +207,9 @@ void burst_last(struct thread *thread);
 /* Now and then changes the event's period, so that the rate is that of samples per user time. */
 void event_keep_rate(struct thread *thread);
 
+/* From one tick to the next, by the CPU time of the thread. */
+uint64_t event_period_ns(const struct thread *thread);
+
 /* How many periods of user time the signal of a timer stands for. */
 uint64_t event_timer_ticks(struct thread *thread, const siginfo_t *info);
 

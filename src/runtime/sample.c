@@ -214,7 +214,9 @@ static bool take_sample(struct thread *t, const ucontext_t *context, uint64_t ti
     ((struct arena_node *)arena_at(node))->count += (uint32_t)weight;
     struct arena_thread *record = t->record;
     record->samples += weight;
-    t->accounted_ns += weight * guest->arena->period_ns;
+    uint64_t passed_ns = weight * event_period_ns(t);
+    record->sampled_ns += passed_ns;
+    t->accounted_ns += passed_ns;
     record->ends[t->stack.end] += weight;
     record->frames_walked += t->stack.count - t->stack.kept;
     if (guest->flags & CHANNEL_VERIFY)
