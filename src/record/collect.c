@@ -428,13 +428,20 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     frames_end(&c->frames);
 }
 
+static const char *sample_stands_for(const struct perf_samples *perf, uint32_t event)
+{
+    return perf->rings.wanted->items[event].period ? "its period"
+           : perf->rings.got[event].has_counts     ? "what was counted since the one before"
+                                                   : "the kernel's period of then";
+}
+
 /* How each perf event could be had, and what became of it. */
 static void add_perf(struct collector *c, const struct perf_samples *perf)
 {
     const struct perf_wanted *wanted = perf->rings.wanted;
     metrics_add_perf(&c->metrics, c->writer, wanted);
     for (uint32_t i = 0; i < wanted->count; i++) {
-        struct perf_count count = perf_rings_count(&perf->rings, i);
+        struct perf_count count = perf->kernel[i];
         uint32_t metric = c->metrics.perf[i];
         uint64_t known = perf->counted[i] + perf->paused[i];
         c->perf_rest[i] = count.count > known ? count.count - known : 0;
@@ -443,7 +450,10 @@ static void add_perf(struct collector *c, const struct perf_samples *perf)
         profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "walks_complete", perf->complete[i]);
         profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "walks_total", perf->samples[i]);
         profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "kernel_count", count.count);
+        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "sampled_count", perf->sampled[i]);
         profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "paused_count", perf->paused[i]);
+        profile_fact_string(c->writer, CTP_SCOPE_METRIC, metric, "a_sample_is",
+                            sample_stands_for(perf, i));
         profile_fact_f64(c->writer, CTP_SCOPE_METRIC, metric, "counted_share",
                          count.enabled_ns ? (double)count.running_ns / (double)count.enabled_ns
                                           : 0);

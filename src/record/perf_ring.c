@@ -43,6 +43,15 @@ struct perf_ring {
 /* --- opening -----------------------------------------------------------------------------------
  */
 
+/*
+ * Asked of events without a period. The kernel changes their period while one is under way, and the
+ * samples then say the new one: more or less than it has counted. With these, a sample has the
+ * count itself, of its thread on its processor, which the stream's number stands for; and a thread
+ * that ends has a record with its last count. Linux 6.12 and later have that for events that
+ * threads inherit.
+ */
+static const uint64_t COUNT_IN_SAMPLES = PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_READ;
+
 static void describe(struct perf_event_attr *a, const struct perf_event_wanted *e, bool follow,
                      bool paused, uint64_t rate_hz)
 {
@@ -51,6 +60,10 @@ static void describe(struct perf_event_attr *a, const struct perf_event_wanted *
     a->freq = !e->period;
     a->sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
                      PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+    if (a->freq) {
+        a->sample_type |= COUNT_IN_SAMPLES;
+        a->inherit_stat = 1;
+    }
     a->sample_regs_user = REGISTERS;
     a->sample_stack_user = STACK_BYTES;
     a->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
@@ -131,7 +144,10 @@ static int try_event(struct perf_event_attr *a, const struct perf_event_wanted *
         }
         if ((why == EACCES || why == EPERM) && !a->exclude_kernel && !e->in_kernel_only)
             a->exclude_kernel = 1;
-        else if (why == EINVAL && a->inherit_thread) /* an older kernel: it is filtered here */
+        else if (why == EINVAL && (a->sample_type & COUNT_IN_SAMPLES)) {
+            a->sample_type &= ~COUNT_IN_SAMPLES;
+            a->inherit_stat = 0;
+        } else if (why == EINVAL && a->inherit_thread) /* an older kernel: it is filtered here */
             a->inherit_thread = 0;
         else {
             refuse(e, why, err);
@@ -187,6 +203,7 @@ static int open_ring(struct perf_rings *rings, struct perf_ring *r, struct perf_
             return ct_fail_errno(err, errno, "perf:%s", e->name);
         rings->got[i].user_only = attrs[i].exclude_kernel;
         rings->got[i].precise = attrs[i].precise_ip;
+        rings->got[i].has_counts = attrs[i].sample_type & COUNT_IN_SAMPLES;
     }
     return CT_OK;
 }
@@ -210,6 +227,7 @@ int perf_rings_open(struct perf_rings *rings, const struct perf_wanted *wanted, 
     long cpus = sysconf(_SC_NPROCESSORS_CONF);
     *rings = (struct perf_rings){.wanted = wanted};
     rings->rings = must_calloc((size_t)cpus, sizeof *rings->rings);
+    key_set_init(&rings->streams, sizeof(uint64_t));
     for (uint32_t i = 0; i < wanted->count; i++)
         describe(&attrs[i], &wanted->items[i], follow, paused,
                  rate_hz < most_hz ? rate_hz : most_hz);
@@ -240,6 +258,8 @@ void perf_rings_close(struct perf_rings *rings)
     for (unsigned i = 0; i < rings->cpu_count; i++)
         close_ring(&rings->rings[i], rings->wanted->count);
     free(rings->rings);
+    key_set_free(&rings->streams);
+    vec_free(&rings->stream_counts);
     rings->rings = NULL;
     rings->cpu_count = 0;
 }
@@ -358,7 +378,18 @@ static uint32_t event_of(const struct perf_rings *rings, const struct perf_ring 
     return event;
 }
 
-static void read_sample(const struct perf_rings *rings, const struct perf_ring *r,
+/* What a stream has counted since its last sample, whether or not that had a context. */
+static uint64_t counted_since(struct perf_rings *rings, uint64_t stream, uint64_t count)
+{
+    uint32_t number = key_set_add(&rings->streams, &stream);
+    if (number == rings->stream_counts.count)
+        vec_push(&rings->stream_counts, 0);
+    uint64_t *last = &rings->stream_counts.items[number], since = count - *last;
+    *last = count;
+    return since;
+}
+
+static void read_sample(struct perf_rings *rings, const struct perf_ring *r,
                         const struct perf_event_header *h, const struct perf_visitor *v)
 {
     struct cursor c = {(const char *)(h + 1), h->size - sizeof *h};
@@ -366,11 +397,17 @@ static void read_sample(const struct perf_rings *rings, const struct perf_ring *
     struct perf_sample s = {.event = event_of(rings, r, id),
                             .pid = (uint32_t)pid_tid,
                             .tid = (uint32_t)(pid_tid >> 32)};
+    if (s.event == rings->wanted->count)
+        return;
+    bool has_count = rings->got[s.event].has_counts;
     s.time_ns = take_word(&c);
+    uint64_t stream = has_count ? take_word(&c) : 0;
     s.period = take_word(&c);
+    const struct perf_count *count = has_count ? take(&c, sizeof *count) : NULL;
+    if (count)
+        s.period = counted_since(rings, stream, count->count);
     take_stack(&c, &s);
-    if (s.event < rings->wanted->count)
-        v->sample(v->context, &s);
+    v->sample(v->context, &s);
 }
 
 static void read_lost(struct perf_rings *rings, const struct perf_ring *r,
@@ -382,13 +419,34 @@ static void read_lost(struct perf_rings *rings, const struct perf_ring *r,
         rings->got[event].lost += take_word(&c);
 }
 
-/* At the end of a record that is no sample: pid and tid, the time, the identifier. */
-static void read_exec(const struct perf_event_header *h, const struct perf_visitor *v)
+/* Whose it is; the count and its times; whose it is again, the time, the stream, the identifier. */
+static void read_end(struct perf_rings *rings, const struct perf_ring *r,
+                     const struct perf_event_header *h, const struct perf_visitor *v)
 {
-    enum { PID_BYTES = 8, ID_BYTES = 24 };
+    struct cursor c = {(const char *)(h + 1), h->size - sizeof *h};
+    uint64_t pid_tid = take_word(&c);
+    const struct perf_count *count = take(&c, sizeof *count);
+    take_word(&c);
+    struct perf_sample s = {.pid = (uint32_t)pid_tid, .tid = (uint32_t)(pid_tid >> 32)};
+    s.time_ns = take_word(&c);
+    uint64_t stream = take_word(&c), id = take_word(&c);
+    s.event = event_of(rings, r, id);
+    if (!count || s.event == rings->wanted->count)
+        return;
+    s.period = counted_since(rings, stream, count->count);
+    if (s.period)
+        v->end(v->context, &s);
+}
+
+/* At the end of a record that is no sample: pid and tid, the time, the stream, the identifier. */
+static void read_exec(const struct perf_rings *rings, const struct perf_event_header *h,
+                      const struct perf_visitor *v)
+{
+    enum { PID_BYTES = 8, WORD_BYTES = 8 };
+    unsigned from_time = (rings->got[0].has_counts ? 3 : 2) * WORD_BYTES;
     const char *end = (const char *)h + h->size;
-    if (h->size >= sizeof *h + PID_BYTES + ID_BYTES)
-        v->exec(v->context, *(const uint32_t *)(h + 1), *(const uint64_t *)(end - 16));
+    if (h->size >= sizeof *h + PID_BYTES + PID_BYTES + from_time)
+        v->exec(v->context, *(const uint32_t *)(h + 1), *(const uint64_t *)(end - from_time));
 }
 
 /* Visits the records up to where the ring was filled when it was first looked at. */
@@ -402,8 +460,10 @@ static void read_ring(struct perf_rings *rings, struct perf_ring *r, const struc
             read_sample(rings, r, h, v);
         else if (samples && h->type == PERF_RECORD_LOST)
             read_lost(rings, r, h);
+        else if (samples && h->type == PERF_RECORD_READ)
+            read_end(rings, r, h, v);
         else if (!samples && h->type == PERF_RECORD_COMM && (h->misc & PERF_RECORD_MISC_COMM_EXEC))
-            read_exec(h, v);
+            read_exec(rings, h, v);
         at += h->size;
         if (samples) /* room for the next, at once */
             __atomic_store_n(&r->page->data_tail, at, __ATOMIC_RELEASE);

@@ -8,6 +8,7 @@
 #define RECORD_PERF_RING_H
 
 #include "base/error.h"
+#include "base/key_set.h"
 #include "base/vec.h"
 #include "record/perf_names.h"
 
@@ -18,6 +19,7 @@
 struct perf_event_got {
     bool user_only;   /* what happens in the kernel may not be seen */
     uint32_t precise; /* perf_event_attr's precise_ip */
+    bool has_counts;  /* samples say what was counted, not the period that was meant */
     uint64_t lost;    /* samples for which the ring had no room */
 };
 
@@ -25,7 +27,9 @@ struct perf_rings {
     const struct perf_wanted *wanted;
     struct perf_event_got got[PERF_MOST_EVENTS];
     unsigned cpu_count;
-    struct perf_ring *rings; /* of each processor */
+    struct perf_ring *rings;     /* of each processor */
+    struct key_set streams;      /* an event of a thread on a processor, and */
+    VEC(uint64_t) stream_counts; /* what its last sample said, of each */
 };
 
 struct perf_sample {
@@ -55,6 +59,8 @@ void perf_rings_pause(struct perf_rings *rings, bool paused);
 struct perf_visitor {
     void (*exec)(void *context, uint32_t pid, uint64_t time_ns);
     void (*sample)(void *context, const struct perf_sample *sample);
+    /* What a thread that has ended did since its last sample: without registers and a stack. */
+    void (*end)(void *context, const struct perf_sample *rest);
     void *context;
 };
 

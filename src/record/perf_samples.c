@@ -15,7 +15,8 @@ struct perf_thread {
     const struct arena_header *arena;
     const struct arena_thread *record;
     struct grown_tree tree;
-    VEC(uint64_t) values; /* of each node, one for each event */
+    VEC(uint64_t) values;                  /* of each node, one for each event */
+    uint64_t after_last[PERF_MOST_EVENTS]; /* what it did after its last sample */
 };
 
 /* The modules of a process, as its arena lists them. */
@@ -225,8 +226,10 @@ static void take_sample(void *context, const struct perf_sample *sample)
     size_t arena = sample->registers ? arena_of(s, sample) : SIZE_MAX;
     const struct arena_thread *record =
         arena == SIZE_MAX ? NULL : record_of(&s->server->arenas.items[arena], sample);
-    if (!record)
-        return; /* part of what the kernel counted and nobody is charged with */
+    if (!record) { /* part of what the kernel counted and nobody is charged with */
+        s->elsewhere[sample->event] += sample->period;
+        return;
+    }
     struct arena_change said = said_before(s->server->arenas.items[arena].header, sample->time_ns);
     if (said.paused) {
         s->paused[sample->event] += sample->period;
@@ -244,10 +247,92 @@ static void take_sample(void *context, const struct perf_sample *sample)
     s->complete[sample->event] += is_complete;
 }
 
+static void take_end(void *context, const struct perf_sample *rest)
+{
+    struct perf_samples *s = context;
+    vec_push(&s->ends, *rest); /* the ring of another processor may still have its first sample */
+}
+
 static void take_exec(void *context, uint32_t pid, uint64_t time_ns)
 {
     struct perf_samples *s = context;
     vec_push(&s->execs, (struct perf_exec){pid, time_ns});
+}
+
+/* --- estimates that come to what was counted ---------------------------------------------------
+ */
+
+uint64_t perf_scale_next(struct perf_scale *scale, uint64_t value)
+{
+    scale->sum += value;
+    uint64_t before = scale->scaled_sum;
+    scale->scaled_sum = (uint64_t)((unsigned __int128)scale->sum * scale->to / scale->of);
+    return scale->scaled_sum - before;
+}
+
+static void scale_thread(struct perf_thread *t, uint32_t event, uint32_t events,
+                         struct perf_scale *scale)
+{
+    for (size_t at = event; at < t->values.count; at += events)
+        t->values.items[at] = perf_scale_next(scale, t->values.items[at]);
+}
+
+static void scale_all(struct perf_samples *s, uint32_t event, uint64_t to, uint64_t of)
+{
+    struct perf_scale scale = {.to = to, .of = of};
+    for (size_t i = 0; i < s->threads.count; i++)
+        scale_thread(s->threads.items[i], event, s->rings.wanted->count, &scale);
+    s->counted[event] = scale.scaled_sum;
+    s->paused[event] = perf_scale_next(&scale, s->paused[event]);
+    s->elsewhere[event] = perf_scale_next(&scale, s->elsewhere[event]);
+}
+
+/* Whose end it is: a thread that has samples, or NULL. The kernel's end is later than the
+ * arena's. */
+static struct perf_thread *ended_thread(const struct perf_samples *s, const struct perf_sample *end)
+{
+    for (size_t i = s->threads.count; i-- > 0;) {
+        struct perf_thread *t = s->threads.items[i];
+        if (t->record->tid == end->tid && t->arena->outer_pid == end->pid &&
+            t->record->start_ns <= end->time_ns)
+            return t;
+    }
+    return NULL;
+}
+
+static void settle_ends(struct perf_samples *s)
+{
+    uint32_t events = s->rings.wanted->count;
+    for (size_t i = 0; i < s->ends.count; i++) {
+        const struct perf_sample *end = &s->ends.items[i];
+        struct perf_thread *t = ended_thread(s, end);
+        *(t ? &t->after_last[end->event] : &s->elsewhere[end->event]) += end->period;
+    }
+    for (size_t i = 0; i < s->threads.count; i++) {
+        struct perf_thread *t = s->threads.items[i];
+        for (uint32_t event = 0; event < events; event++) {
+            uint64_t sampled = 0, more = t->after_last[event];
+            for (size_t at = event; at < t->values.count; at += events)
+                sampled += t->values.items[at];
+            *(sampled ? &s->counted[event] : &s->elsewhere[event]) += more;
+            if (sampled && more)
+                scale_thread(t, event, events,
+                             &(struct perf_scale){.to = sampled + more, .of = sampled});
+        }
+    }
+}
+
+void perf_samples_settle(struct perf_samples *s)
+{
+    for (uint32_t i = 0; i < s->rings.wanted->count; i++)
+        s->sampled[i] = s->counted[i] + s->paused[i] + s->elsewhere[i];
+    settle_ends(s);
+    for (uint32_t i = 0; i < s->rings.wanted->count; i++) {
+        s->kernel[i] = perf_rings_count(&s->rings, i);
+        uint64_t known = s->counted[i] + s->paused[i] + s->elsewhere[i];
+        if (!s->rings.wanted->items[i].period && known)
+            scale_all(s, i, s->kernel[i].count, known);
+    }
 }
 
 /* --- all ---------------------------------------------------------------------------------------
@@ -275,12 +360,14 @@ void perf_samples_end(struct perf_samples *s)
     vec_free(&s->threads);
     vec_free(&s->processes);
     vec_free(&s->execs);
+    vec_free(&s->ends);
     perf_rings_close(&s->rings);
 }
 
 void perf_samples_read(struct perf_samples *s)
 {
-    struct perf_visitor visitor = {.exec = take_exec, .sample = take_sample, .context = s};
+    struct perf_visitor visitor = {
+        .exec = take_exec, .sample = take_sample, .end = take_end, .context = s};
     perf_rings_read(&s->rings, &visitor);
 }
 

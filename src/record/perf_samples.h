@@ -23,11 +23,23 @@ struct perf_samples {
     VEC(struct perf_thread *) threads;
     VEC(struct perf_process *) processes; /* as the server's arenas; NULL: nothing yet */
     VEC(struct perf_exec) execs;
-    uint64_t counted[PERF_MOST_EVENTS]; /* what the samples with a context stand for */
-    uint64_t paused[PERF_MOST_EVENTS];  /* what the program did not want to be counted */
+    VEC(struct perf_sample) ends;         /* what threads did after their last sample */
+    uint64_t counted[PERF_MOST_EVENTS];   /* what the samples with a context stand for */
+    uint64_t paused[PERF_MOST_EVENTS];    /* what the program did not want to be counted */
+    uint64_t elsewhere[PERF_MOST_EVENTS]; /* what is of no thread that is known */
     uint64_t samples[PERF_MOST_EVENTS];
-    uint64_t complete[PERF_MOST_EVENTS]; /* of those, whose stack was walked to its end */
+    uint64_t complete[PERF_MOST_EVENTS];        /* of those, whose stack was walked to its end */
+    struct perf_count kernel[PERF_MOST_EVENTS]; /* at the end: what the kernel counted, */
+    uint64_t sampled[PERF_MOST_EVENTS];         /* and what all samples stood for */
 };
+
+/* Values times `to` / `of`, one after the other: rounded so that their sum is that of the sum. */
+struct perf_scale {
+    uint64_t to, of;
+    uint64_t sum, scaled_sum; /* of those before */
+};
+
+uint64_t perf_scale_next(struct perf_scale *scale, uint64_t value);
 
 /* To be called when the rings are open. */
 void perf_samples_begin(struct perf_samples *samples, struct server *server);
@@ -35,6 +47,13 @@ void perf_samples_end(struct perf_samples *samples);
 
 /* Takes what is in the rings. To be called every few milliseconds. */
 void perf_samples_read(struct perf_samples *samples);
+
+/*
+ * To be called when nothing is counted any more, once. The samples of an event without a period
+ * are made to come to what the kernel counted: those of each thread that has ended to its own
+ * count, where the kernel tells it, and all together to that of all.
+ */
+void perf_samples_settle(struct perf_samples *samples);
 
 /* Adds what is known of a thread to its tree, which has a root. Nodes refer to it. */
 void perf_samples_grow(const struct perf_samples *samples, const struct arena_header *arena,

@@ -280,6 +280,7 @@ static int run_program(const struct record_options *options, struct server *serv
         if (recording.perf) {
             perf_rings_pause(&perf.rings, true);
             perf_samples_read(&perf);
+            perf_samples_settle(&perf);
         }
         status = collect_profile(&recording, err);
         if (status == CT_OK && options->trace)

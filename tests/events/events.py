@@ -152,17 +152,26 @@ def perf_several():
 
 @test("perf: samples without a period come to what the kernel counted; phases and pauses")
 def perf_by_rate():
-    run = Run(["perf:task-clock", "perf:minor-faults"], "phases_threads")
-    for metric in ("task-clock", "minor-faults"):
+    run = Run(["perf:task-clock", "perf:minor-faults", "perf:page-faults"], "phases_threads")
+    for metric in ("task-clock", "minor-faults", "page-faults"):
         facts = run.facts(metric)
-        # Where the kernel shortens its period in the midst of one, it says more than it counted.
-        counted, total = facts["kernel_count"] - facts["paused_count"], run.total(metric)
-        most = 1.25 * counted if metric == "minor-faults" else counted  # time passes evenly
-        assert counted <= total <= most, "%s: %s of %s" % (metric, total, counted)
+        assert run.total(metric) == facts["kernel_count"] - facts["paused_count"], "%s: %s" % (metric, facts)
     for phase in ("one", "two", "three"):
         spent = run.total("task-clock", "burn", phase=phase) / 1e9  # the kernel's part is in it, too
         assert 0.95 * run.said(phase) < spent < 1.25 * run.said(phase), "%s: %s" % (phase, spent)
     assert run.total("task-clock", "paused") == 0 < run.facts("task-clock")["paused_count"]
+
+
+@test("perf: without a period, each thread has what the kernel counted of it")
+def perf_by_rate_of_threads():
+    run = Run(["perf:minor-faults"], "faults")
+    facts = run.facts("minor-faults")
+    assert run.total("minor-faults") == facts["kernel_count"], facts
+    assert facts["samples"] < facts["kernel_count"] / 10, facts  # so these are estimates
+    if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 12):
+        assert facts["sampled_count"] <= facts["kernel_count"], facts
+        for function in ("many", "few"):
+            near(run.total("minor-faults", function), run.said(function), 0.01, function)
 
 
 def as_nobody(*words):

@@ -1,5 +1,5 @@
-/* What several processors counted of an event, worked out by hand. */
-#include "record/perf_ring.h"
+/* What several processors counted of an event, and samples scaled to it, worked out by hand. */
+#include "record/perf_samples.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,6 +52,35 @@ static void large_numbers_stay_exact(void **state)
     assert_int_equal(perf_count_sum(&week, 1, true).count, UINT64_C(3024000000000004));
 }
 
+static void parts_are_rounded_so_that_none_is_lost(void **state)
+{
+    (void)state;
+    /* 10 in 7 parts: the sums are 1.43, 2.86, 4.29, 5.71, 7.14, 8.57, 10. */
+    static const uint64_t parts[] = {1, 1, 2, 1, 2, 1, 2};
+    struct perf_scale more = {.to = 10, .of = 7};
+    for (unsigned i = 0; i < 7; i++)
+        assert_int_equal(perf_scale_next(&more, 1), parts[i]);
+    struct perf_scale less = {.to = 3, .of = 4}; /* 0.75, 2.25, 2.25, 3 */
+    assert_int_equal(perf_scale_next(&less, 1), 0);
+    assert_int_equal(perf_scale_next(&less, 2), 2);
+    assert_int_equal(perf_scale_next(&less, 0), 0);
+    assert_int_equal(perf_scale_next(&less, 1), 1);
+    struct perf_scale same = {.to = 5, .of = 5};
+    assert_int_equal(perf_scale_next(&same, 2), 2);
+    assert_int_equal(perf_scale_next(&same, 3), 3);
+    struct perf_scale nothing = {.to = 0, .of = 5};
+    assert_int_equal(perf_scale_next(&nothing, 5), 0);
+}
+
+static void large_sums_are_scaled_exactly(void **state)
+{
+    (void)state;
+    const uint64_t week = UINT64_C(3024000000000004);
+    struct perf_scale scale = {.to = week, .of = week / 2 + 1};
+    assert_int_equal(perf_scale_next(&scale, 1), 1); /* 1.999… */
+    assert_int_equal(perf_scale_next(&scale, week / 2), week - 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -60,6 +89,8 @@ int main(void)
         cmocka_unit_test(software_events_are_not),
         cmocka_unit_test(an_event_that_never_ran_is_not_divided_by_nothing),
         cmocka_unit_test(large_numbers_stay_exact),
+        cmocka_unit_test(parts_are_rounded_so_that_none_is_lost),
+        cmocka_unit_test(large_sums_are_scaled_exactly),
     };
     return cmocka_run_group_tests_name("perf_count", tests, NULL, NULL);
 }
