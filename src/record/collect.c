@@ -436,22 +436,25 @@ static const char *sample_stands_for(const struct perf_samples *perf, uint32_t e
 }
 
 /* How each perf event could be had, and what became of it. */
-static void add_perf(struct collector *c, const struct perf_samples *perf)
+static void add_perf(struct collector *c, struct perf_samples *perf)
 {
     const struct perf_wanted *wanted = perf->rings.wanted;
+    perf_samples_settle(perf);
     metrics_add_perf(&c->metrics, c->writer, wanted);
     for (uint32_t i = 0; i < wanted->count; i++) {
         struct perf_count count = perf->kernel[i];
         uint32_t metric = c->metrics.perf[i];
-        uint64_t known = perf->counted[i] + perf->paused[i];
+        const struct perf_amounts *taken = &perf->taken[i], *settled = &perf->settled[i];
+        uint64_t known = settled->counted + settled->paused;
         c->perf_rest[i] = count.count > known ? count.count - known : 0;
         profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "samples", perf->samples[i]);
         profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "lost", perf->rings.got[i].lost);
         profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "walks_complete", perf->complete[i]);
         profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "walks_total", perf->samples[i]);
         profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "kernel_count", count.count);
-        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "sampled_count", perf->sampled[i]);
-        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "paused_count", perf->paused[i]);
+        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "sampled_count",
+                         taken->counted + taken->paused + taken->elsewhere);
+        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "paused_count", settled->paused);
         profile_fact_string(c->writer, CTP_SCOPE_METRIC, metric, "a_sample_is",
                             sample_stands_for(perf, i));
         profile_fact_f64(c->writer, CTP_SCOPE_METRIC, metric, "counted_share",

@@ -9,10 +9,10 @@
 struct recording {
     const struct record_options *options;
     struct server *server;
-    const struct perf_samples *perf; /* NULL: no perf events */
-    const char *program;             /* path */
-    int wait_status;                 /* of the first process */
-    bool has_usage;                  /* CPU time of it and of the children that it waited for */
+    struct perf_samples *perf; /* NULL: no perf events */
+    const char *program;       /* path */
+    int wait_status;           /* of the first process */
+    bool has_usage;            /* CPU time of it and of the children that it waited for */
     double utime_s, stime_s;
     double ticks_per_ns; /* of the time stamp counter */
 };

@@ -15,8 +15,8 @@ struct perf_thread {
     const struct arena_header *arena;
     const struct arena_thread *record;
     struct grown_tree tree;
-    VEC(uint64_t) values;                  /* of each node, one for each event */
-    uint64_t after_last[PERF_MOST_EVENTS]; /* what it did after its last sample */
+    VEC(uint64_t) values;  /* of each node, one for each event: as the samples say, */
+    VEC(uint64_t) settled; /* and as they come to what was counted */
 };
 
 /* The modules of a process, as its arena lists them. */
@@ -227,12 +227,12 @@ static void take_sample(void *context, const struct perf_sample *sample)
     const struct arena_thread *record =
         arena == SIZE_MAX ? NULL : record_of(&s->server->arenas.items[arena], sample);
     if (!record) { /* part of what the kernel counted and nobody is charged with */
-        s->elsewhere[sample->event] += sample->period;
+        s->taken[sample->event].elsewhere += sample->period;
         return;
     }
     struct arena_change said = said_before(s->server->arenas.items[arena].header, sample->time_ns);
     if (said.paused) {
-        s->paused[sample->event] += sample->period;
+        s->taken[sample->event].paused += sample->period;
         return;
     }
     struct perf_thread *t = thread_for(s, s->server->arenas.items[arena].header, record);
@@ -242,7 +242,7 @@ static void take_sample(void *context, const struct perf_sample *sample)
     while (t->values.count < t->tree.items.count * events)
         vec_push(&t->values, 0);
     t->values.items[node * events + sample->event] += sample->period;
-    s->counted[sample->event] += sample->period;
+    s->taken[sample->event].counted += sample->period;
     s->samples[sample->event]++;
     s->complete[sample->event] += is_complete;
 }
@@ -273,65 +273,68 @@ uint64_t perf_scale_next(struct perf_scale *scale, uint64_t value)
 static void scale_thread(struct perf_thread *t, uint32_t event, uint32_t events,
                          struct perf_scale *scale)
 {
-    for (size_t at = event; at < t->values.count; at += events)
-        t->values.items[at] = perf_scale_next(scale, t->values.items[at]);
+    for (size_t at = event; at < t->settled.count; at += events)
+        t->settled.items[at] = perf_scale_next(scale, t->settled.items[at]);
 }
 
-static void scale_all(struct perf_samples *s, uint32_t event, uint64_t to, uint64_t of)
-{
-    struct perf_scale scale = {.to = to, .of = of};
-    for (size_t i = 0; i < s->threads.count; i++)
-        scale_thread(s->threads.items[i], event, s->rings.wanted->count, &scale);
-    s->counted[event] = scale.scaled_sum;
-    s->paused[event] = perf_scale_next(&scale, s->paused[event]);
-    s->elsewhere[event] = perf_scale_next(&scale, s->elsewhere[event]);
-}
-
-/* Whose end it is: a thread that has samples, or NULL. The kernel's end is later than the
- * arena's. */
+/* Whose end it is: a thread that has samples, or NULL. Its own end is earlier than the kernel's. */
 static struct perf_thread *ended_thread(const struct perf_samples *s, const struct perf_sample *end)
 {
-    for (size_t i = s->threads.count; i-- > 0;) {
-        struct perf_thread *t = s->threads.items[i];
-        if (t->record->tid == end->tid && t->arena->outer_pid == end->pid &&
-            t->record->start_ns <= end->time_ns)
-            return t;
+    size_t arena = arena_of(s, end);
+    if (arena == SIZE_MAX)
+        return NULL;
+    struct arena_view v = arena_view_now(&s->server->arenas.items[arena]);
+    const struct arena_thread *t;
+    VIEW_EACH(&v, view_header(&v)->first_thread, t) {
+        if (t->tid == end->tid && t->start_ns <= end->time_ns) /* newest first */
+            return find_thread(s, s->server->arenas.items[arena].header, t);
     }
     return NULL;
 }
 
-static void settle_ends(struct perf_samples *s)
+static void settle_end(struct perf_samples *s, const struct perf_sample *end)
 {
+    struct perf_thread *t = ended_thread(s, end);
+    struct perf_amounts *all = &s->settled[end->event];
     uint32_t events = s->rings.wanted->count;
-    for (size_t i = 0; i < s->ends.count; i++) {
-        const struct perf_sample *end = &s->ends.items[i];
-        struct perf_thread *t = ended_thread(s, end);
-        *(t ? &t->after_last[end->event] : &s->elsewhere[end->event]) += end->period;
-    }
-    for (size_t i = 0; i < s->threads.count; i++) {
-        struct perf_thread *t = s->threads.items[i];
-        for (uint32_t event = 0; event < events; event++) {
-            uint64_t sampled = 0, more = t->after_last[event];
-            for (size_t at = event; at < t->values.count; at += events)
-                sampled += t->values.items[at];
-            *(sampled ? &s->counted[event] : &s->elsewhere[event]) += more;
-            if (sampled && more)
-                scale_thread(t, event, events,
-                             &(struct perf_scale){.to = sampled + more, .of = sampled});
-        }
-    }
+    uint64_t known = 0;
+    for (size_t at = end->event; t && at < t->settled.count; at += events)
+        known += t->settled.items[at];
+    struct perf_scale scale = {.to = known + end->period, .of = known};
+    if (known)
+        scale_thread(t, end->event, events, &scale);
+    *(known ? &all->counted : &all->elsewhere) += end->period;
+}
+
+static void settle_all(struct perf_samples *s, uint32_t event)
+{
+    struct perf_amounts *all = &s->settled[event];
+    struct perf_scale scale = {.to = s->kernel[event].count,
+                               .of = all->counted + all->paused + all->elsewhere};
+    if (!scale.of)
+        return;
+    for (size_t i = 0; i < s->threads.count; i++)
+        scale_thread(s->threads.items[i], event, s->rings.wanted->count, &scale);
+    all->counted = scale.scaled_sum;
+    all->paused = perf_scale_next(&scale, all->paused);
+    all->elsewhere = perf_scale_next(&scale, all->elsewhere);
 }
 
 void perf_samples_settle(struct perf_samples *s)
 {
-    for (uint32_t i = 0; i < s->rings.wanted->count; i++)
-        s->sampled[i] = s->counted[i] + s->paused[i] + s->elsewhere[i];
-    settle_ends(s);
+    for (size_t i = 0; i < s->threads.count; i++) {
+        struct perf_thread *t = s->threads.items[i];
+        t->settled.count = 0;
+        for (size_t at = 0; at < t->values.count; at++)
+            vec_push(&t->settled, t->values.items[at]);
+    }
+    memcpy(s->settled, s->taken, sizeof s->settled);
+    for (size_t i = 0; i < s->ends.count; i++)
+        settle_end(s, &s->ends.items[i]);
     for (uint32_t i = 0; i < s->rings.wanted->count; i++) {
         s->kernel[i] = perf_rings_count(&s->rings, i);
-        uint64_t known = s->counted[i] + s->paused[i] + s->elsewhere[i];
-        if (!s->rings.wanted->items[i].period && known)
-            scale_all(s, i, s->kernel[i].count, known);
+        if (!s->rings.wanted->items[i].period)
+            settle_all(s, i);
     }
 }
 
@@ -348,6 +351,7 @@ void perf_samples_end(struct perf_samples *s)
     for (size_t i = 0; i < s->threads.count; i++) {
         free_grown(&s->threads.items[i]->tree);
         vec_free(&s->threads.items[i]->values);
+        vec_free(&s->threads.items[i]->settled);
         free(s->threads.items[i]);
     }
     for (size_t i = 0; i < s->processes.count; i++) {
@@ -389,8 +393,8 @@ void perf_samples_grow(const struct perf_samples *s, const struct arena_header *
         const struct grown_node *n = &t->tree.items.items[i];
         uint32_t index = i ? grown_child(g, indices.items[n->parent], n->key) : 0;
         vec_push(&indices, index);
-        if ((i + 1) * events <= t->values.count)
-            g->items.items[index].perf = &t->values.items[i * events];
+        if ((i + 1) * events <= t->settled.count)
+            g->items.items[index].perf = &t->settled.items[i * events];
     }
     vec_free(&indices);
 }

@@ -17,20 +17,26 @@ struct perf_exec {
     uint64_t time_ns;
 };
 
+/* What the samples of an event stand for. */
+struct perf_amounts {
+    uint64_t counted;   /* with a context */
+    uint64_t paused;    /* what the program did not want to be counted */
+    uint64_t elsewhere; /* of no thread that is known */
+};
+
 struct perf_samples {
     struct server *server;
     struct perf_rings rings;
     VEC(struct perf_thread *) threads;
     VEC(struct perf_process *) processes; /* as the server's arenas; NULL: nothing yet */
     VEC(struct perf_exec) execs;
-    VEC(struct perf_sample) ends;         /* what threads did after their last sample */
-    uint64_t counted[PERF_MOST_EVENTS];   /* what the samples with a context stand for */
-    uint64_t paused[PERF_MOST_EVENTS];    /* what the program did not want to be counted */
-    uint64_t elsewhere[PERF_MOST_EVENTS]; /* what is of no thread that is known */
+    VEC(struct perf_sample) ends; /* what threads did after their last sample */
+    struct perf_amounts taken[PERF_MOST_EVENTS];
     uint64_t samples[PERF_MOST_EVENTS];
-    uint64_t complete[PERF_MOST_EVENTS];        /* of those, whose stack was walked to its end */
-    struct perf_count kernel[PERF_MOST_EVENTS]; /* at the end: what the kernel counted, */
-    uint64_t sampled[PERF_MOST_EVENTS];         /* and what all samples stood for */
+    uint64_t complete[PERF_MOST_EVENTS]; /* of those, whose stack was walked to its end */
+    /* When it was last settled: */
+    struct perf_count kernel[PERF_MOST_EVENTS]; /* what the kernel had counted, and */
+    struct perf_amounts settled[PERF_MOST_EVENTS];
 };
 
 /* Values times `to` / `of`, one after the other: rounded so that their sum is that of the sum. */
@@ -49,13 +55,13 @@ void perf_samples_end(struct perf_samples *samples);
 void perf_samples_read(struct perf_samples *samples);
 
 /*
- * To be called when nothing is counted any more, once. The samples of an event without a period
- * are made to come to what the kernel counted: those of each thread that has ended to its own
- * count, where the kernel tells it, and all together to that of all.
+ * To be called before the results are taken. The samples of an event without a period are made to
+ * come to what the kernel counted: those of each thread that has ended to its own count, where the
+ * kernel tells it, and all together to that of all.
  */
 void perf_samples_settle(struct perf_samples *samples);
 
-/* Adds what is known of a thread to its tree, which has a root. Nodes refer to it. */
+/* Adds what is settled of a thread to its tree, which has a root. Nodes refer to it. */
 void perf_samples_grow(const struct perf_samples *samples, const struct arena_header *arena,
                        const struct arena_thread *thread, struct grown_tree *tree);
 bool perf_samples_has(const struct perf_samples *samples, const struct arena_header *arena,

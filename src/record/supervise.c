@@ -112,6 +112,7 @@ static void supervise(struct server *server, pid_t child, int signals, struct re
     enum { POLL_MS = 10, LOOKS_EVERY = 10, MOST_RINGS = 256 };
     int descriptors[MOST_RINGS];
     struct stamp stamp = take_stamp();
+    double began_s = 0; /* to measure, after the start */
     for (unsigned turn = 0;; turn++) {
         struct pollfd wait[3 + MOST_RINGS] = {{.fd = signals, .events = POLLIN},
                                               {.fd = server->listeners[0], .events = POLLIN},
@@ -123,14 +124,17 @@ static void supervise(struct server *server, pid_t child, int signals, struct re
         server_answer(server);
         server_grow_arenas(server);
         double passed = now_s() - stamp.time_s;
-        bool paused = passed < options->delay_s ||
-                      (options->duration_s > 0 && passed >= options->delay_s + options->duration_s);
+        bool paused = server->has_begun
+                          ? options->duration_s > 0 && passed >= began_s + options->duration_s
+                          : passed < options->delay_s;
         if (perf)
             perf_samples_read(perf);
         if (paused != server->paused) {
             server_pause(server, paused);
             if (perf)
                 perf_rings_pause(&perf->rings, paused);
+            if (!paused)
+                began_s = now_s() - stamp.time_s;
         }
         if (turn % LOOKS_EVERY == 0)
             server_look_around(server);
@@ -280,7 +284,6 @@ static int run_program(const struct record_options *options, struct server *serv
         if (recording.perf) {
             perf_rings_pause(&perf.rings, true);
             perf_samples_read(&perf);
-            perf_samples_settle(&perf);
         }
         status = collect_profile(&recording, err);
         if (status == CT_OK && options->trace)
