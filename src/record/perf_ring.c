@@ -59,9 +59,9 @@ static void describe(struct perf_event_attr *a, const struct perf_event_wanted *
     a->sample_period = e->period ? e->period : rate_hz;
     a->freq = !e->period;
     a->sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
-                     PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
-    if (a->freq) {
-        a->sample_type |= COUNT_IN_SAMPLES;
+                     PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+    if (a->freq) { /* else software events would have a sample each, whatever the period */
+        a->sample_type |= PERF_SAMPLE_PERIOD | COUNT_IN_SAMPLES;
         a->inherit_stat = 1;
     }
     a->sample_regs_user = REGISTERS;
@@ -402,7 +402,9 @@ static void read_sample(struct perf_rings *rings, const struct perf_ring *r,
     bool has_count = rings->got[s.event].has_counts;
     s.time_ns = take_word(&c);
     uint64_t stream = has_count ? take_word(&c) : 0;
-    s.period = take_word(&c);
+    s.period = rings->wanted->items[s.event].period;
+    if (!s.period)
+        s.period = take_word(&c);
     const struct perf_count *count = has_count ? take(&c, sizeof *count) : NULL;
     if (count)
         s.period = counted_since(rings, stream, count->count);

@@ -150,6 +150,17 @@ def perf_several():
     assert run.total("alignment-faults") == 0
 
 
+@test("perf: with a period, there is a sample for each so many events")
+def perf_by_period():
+    run = Run(["perf:minor-faults/10"], "faults")
+    facts = run.facts("minor-faults")
+    assert facts["samples"] <= facts["kernel_count"] / 10, facts
+    for function in ("many", "few"):
+        near(run.total("minor-faults", function), run.said(function), 0.01, function)
+        assert run.total("minor-faults", function) % 10 == 0, function
+    assert run.total("minor-faults") == facts["kernel_count"], facts
+
+
 @test("perf: samples without a period come to what the kernel counted; phases and pauses")
 def perf_by_rate():
     run = Run(["perf:task-clock", "perf:minor-faults", "perf:page-faults"], "phases_threads")
