@@ -168,8 +168,9 @@ def perf_by_rate():
         facts = run.facts(metric)
         assert run.total(metric) == facts["kernel_count"] - facts["paused_count"], "%s: %s" % (metric, facts)
     for phase in ("one", "two", "three"):
-        spent = run.total("task-clock", "burn", phase=phase) / 1e9  # the kernel's part is in it, too
-        assert 0.95 * run.said(phase) < spent < 1.25 * run.said(phase), "%s: %s" % (phase, spent)
+        spent, truth = run.total("task-clock", "burn", phase=phase) / 1e9, run.said(phase + "_in_all")
+        # What other virtual machines took meanwhile is in the event, and not in the thread's own clock.
+        assert 0.97 * truth < spent < 1.25 * truth, "%s: %s of %s" % (phase, spent, truth)
     assert run.total("task-clock", "paused") == 0 < run.facts("task-clock")["paused_count"]
 
 

@@ -13,6 +13,14 @@ static inline double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+/* CPU time of the calling thread, with what the kernel has of it: its tick, and signals. */
+static inline double cpu_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 /* Of the calling thread, in user mode. */
 static inline double user_s(void)
 {

@@ -1,4 +1,7 @@
-/* Two threads that burn CPU time in three phases, and measure it; a fourth part is paused. */
+/*
+ * Two threads that burn CPU time in three phases, and measure it, in user mode and in all; a fourth
+ * part is paused.
+ */
 #include "own_time.h"
 
 #include <calltrail.h>
@@ -6,7 +9,7 @@
 #include <stdio.h>
 
 static pthread_barrier_t barrier;
-static double spent[3][2];
+static double spent[3][2], spent_in_all[3][2];
 
 __attribute__((noinline)) static double paused(void)
 {
@@ -21,7 +24,9 @@ static void *run(void *argument)
         if (!me)
             ct_phase(names[phase]);
         pthread_barrier_wait(&barrier);
+        double start = cpu_s();
         spent[phase][me] = burn(0.2 * (phase + 1));
+        spent_in_all[phase][me] = cpu_s() - start;
         pthread_barrier_wait(&barrier);
     }
     return NULL;
@@ -39,5 +44,8 @@ int main(void)
     pthread_join(other, NULL);
     printf("one %f\ntwo %f\nthree %f\n", spent[0][0] + spent[0][1], spent[1][0] + spent[1][1],
            spent[2][0] + spent[2][1]);
+    printf("one_in_all %f\ntwo_in_all %f\nthree_in_all %f\n",
+           spent_in_all[0][0] + spent_in_all[0][1], spent_in_all[1][0] + spent_in_all[1][1],
+           spent_in_all[2][0] + spent_in_all[2][1]);
     return 0;
 }

@@ -69,14 +69,11 @@ static void *run(void *what)
 
 static double handler_burnt;
 
-/* CPU time, with what the kernel has of it: its tick, and signals. */
 static double cpu_of_burn(double s)
 {
-    struct timespec start, end;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
+    double start = cpu_s();
     burn(s);
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
-    return (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;
+    return cpu_s() - start;
 }
 
 static void on_alarm(int number)
