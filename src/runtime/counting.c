@@ -37,23 +37,18 @@ enum {
 
 enum { FROM_RCX = 1, FROM_RSP = 4, FROM_RBP = 5, SIB_RSP = 0x24 }; /* in a ModRM byte */
 
-bool site_is_indirect(const struct plan_site *s)
-{
-    return s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT;
-}
-
-static bool is_tail(const struct plan_site *s)
+ALWAYS_INLINE bool is_tail(const struct plan_site *s)
 {
     return s->kind >= SITE_TAIL;
 }
 
-static bool folds(void)
+ALWAYS_INLINE bool folds(void)
 {
     return guest->flags & (CHANNEL_FOLD | CHANNEL_SLABS);
 }
 
 /* Its stub has all of the code that counts, or all but a look into the table. */
-static bool is_fast(const struct plan_site *s)
+ALWAYS_INLINE bool is_fast(const struct plan_site *s)
 {
     return !(guest->flags & CHANNEL_TRACE) && s->slot_base != SLOT_UNKNOWN;
 }
@@ -90,19 +85,19 @@ bool counting_leave_common(const struct common_code *c, struct walk_registers *r
 /* --- the fast path ---------------------------------------------------------------------------- */
 
 /* The registers that its stub saves: rax, rcx and, at an indirect site, rdx for its target. */
-static uint32_t saved_count(const struct plan_site *s)
+ALWAYS_INLINE uint32_t saved_count(const struct plan_site *s)
 {
     return site_is_indirect(s) || !is_fast(s) ? 3 : 2;
 }
 
 /* From rsp, behind these registers, and an indirect site's target. */
-static unsigned new_slot_at(const struct plan_site *s)
+ALWAYS_INLINE unsigned new_slot_at(const struct plan_site *s)
 {
     return site_is_indirect(s) ? 32 : 16;
 }
 
 /* With --height: is the callee's slot another than before? */
-static void emit_height(struct emitter *e, const struct plan_site *s)
+ALWAYS_INLINE void emit_height(struct emitter *e, const struct plan_site *s)
 {
     if (!(guest->flags & CHANNEL_HEIGHT))
         return;
@@ -118,7 +113,7 @@ static void emit_height(struct emitter *e, const struct plan_site *s)
 }
 
 /* With --burst: a tag is of one burst alone. */
-static void emit_epoch(struct emitter *e)
+ALWAYS_INLINE void emit_epoch(struct emitter *e)
 {
     if (!(guest->flags & CHANNEL_BURSTS))
         return;
@@ -127,14 +122,14 @@ static void emit_epoch(struct emitter *e)
 }
 
 /* Where the site's place is in a record of its function. */
-static int32_t place_in_record(const struct plan_site *s)
+ALWAYS_INLINE int32_t place_in_record(const struct plan_site *s)
 {
     return (int32_t)(RECORD_CHILD + 4 * (s->rank - s->first_rank));
 }
 
 /* lea rax, [the function's own slot], with `pushed` bytes on the stack that were not there before.
  */
-static void emit_own_slot(struct emitter *e, const struct plan_site *s, int32_t pushed)
+ALWAYS_INLINE void emit_own_slot(struct emitter *e, const struct plan_site *s, int32_t pushed)
 {
     EMIT(e, "\x48\x8d");
     if (s->slot_base == SLOT_RSP)
@@ -144,7 +139,7 @@ static void emit_own_slot(struct emitter *e, const struct plan_site *s, int32_t 
 }
 
 /* rcx: from the low half of a slot's address to its entry of the mirror. */
-static void emit_entry_in_rcx(struct emitter *e)
+ALWAYS_INLINE void emit_entry_in_rcx(struct emitter *e)
 {
     EMIT(e, "\x81\xe1"); /* and ecx, mask */
     emit_u32(e, MIRROR_MASK);
@@ -153,7 +148,7 @@ static void emit_entry_in_rcx(struct emitter *e)
 }
 
 /* The record in rax becomes that of the callee's frame, or of this one, after a tail jump. */
-static void emit_enter(struct emitter *e, const struct plan_site *s)
+ALWAYS_INLINE void emit_enter(struct emitter *e, const struct plan_site *s)
 {
     if (is_tail(s) || folds()) {
         EMIT(e, "\x8b\x40"); /* mov eax, [rax + enter] */
@@ -174,7 +169,8 @@ static void emit_enter(struct emitter *e, const struct plan_site *s)
 }
 
 /* Goes on to the callee; through the PLT, by its slot, without the jump there. */
-static void emit_leave(struct emitter *e, const struct edited_module *m, const struct plan_site *s)
+ALWAYS_INLINE void emit_leave(struct emitter *e, const struct edited_module *m,
+                              const struct plan_site *s)
 {
     if (site_is_indirect(s)) {         /* no signal writes to the 128 bytes below rsp */
         EMIT(e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
@@ -187,13 +183,14 @@ static void emit_leave(struct emitter *e, const struct edited_module *m, const s
     }
 }
 
-static uint32_t leave_bytes(const struct plan_site *s)
+ALWAYS_INLINE uint32_t leave_bytes(const struct plan_site *s)
 {
     return site_is_indirect(s) ? 9 : s->got ? 6 : 5;
 }
 
 /* Calls the slow path, with rax, rcx and rdx on the stack, and takes them back. */
-static void emit_call(struct emitter *e, const struct edited_module *m, const struct plan_site *s)
+ALWAYS_INLINE void emit_call(struct emitter *e, const struct edited_module *m,
+                             const struct plan_site *s)
 {
     EMIT(e, "\xb9"); /* mov ecx, site */
     emit_u32(e, m->first_site + s->rank);
@@ -203,8 +200,8 @@ static void emit_call(struct emitter *e, const struct edited_module *m, const st
 }
 
 /* Counts the call of the record in rax, and goes on. */
-static void emit_counted(struct emitter *e, const struct edited_module *m,
-                         const struct plan_site *s)
+ALWAYS_INLINE void emit_counted(struct emitter *e, const struct edited_module *m,
+                                const struct plan_site *s)
 {
     EMIT(e, "\x48\xff\x40"); /* inc qword [rax + count] */
     emit_u8(e, RECORD_COUNT);
@@ -221,7 +218,7 @@ static void emit_counted(struct emitter *e, const struct edited_module *m,
  * Another callee than the first: the table knows its record. In rcx is the function's record, in
  * rdx the target. Returns the jump that is taken where the table has none.
  */
-static uint8_t *emit_others(struct emitter *e, const struct plan_site *s)
+ALWAYS_INLINE uint8_t *emit_others(struct emitter *e, const struct plan_site *s)
 {
     EMIT(e, "\x48\x8d"); /* lea rcx, [rcx + the site's place] */
     emit_distance(e, FROM_RCX | FROM_RCX << 3, -1, place_in_record(s));
@@ -248,8 +245,9 @@ static uint8_t *emit_others(struct emitter *e, const struct plan_site *s)
     return none;
 }
 
-static void emit_fast(struct emitter *e, const struct edited_module *m, const struct plan_site *s,
-                      struct stub_layout *layout, const uint8_t *stub)
+ALWAYS_INLINE void emit_fast(struct emitter *e, const struct edited_module *m,
+                             const struct plan_site *s, struct stub_layout *layout,
+                             const uint8_t *stub)
 {
     const bool indirect = site_is_indirect(s);
     const int32_t pushed = (indirect ? 32 : 16) + (is_tail(s) ? 0 : 8);
@@ -300,8 +298,11 @@ static void emit_fast(struct emitter *e, const struct edited_module *m, const st
 /* --- all sites ----------------------------------------------------------------------------------
  */
 
-void counting_write(struct emitter *e, const struct edited_module *m, const struct plan_site *s,
-                    struct stub_layout *layout, const uint8_t *stub)
+/* Half a million times for a large program: inlined, and with a copy of the emitter, whose pointer
+ * is in a register then. */
+ALWAYS_INLINE void write_stub(struct emitter *e, const struct edited_module *m,
+                              const struct plan_site *s, struct stub_layout *layout,
+                              const uint8_t *stub)
 {
     if (guest->flags &
         CHANNEL_BURSTS) { /* samples and --duration do not go with it: none is here */
@@ -321,6 +322,14 @@ void counting_write(struct emitter *e, const struct edited_module *m, const stru
     emit_call(e, m, s);
     emit_leave(e, m, s);
     layout->first_end = (uint16_t)(e->at - stub);
+}
+
+void counting_write(struct emitter *e, const struct edited_module *m, const struct plan_site *s,
+                    struct stub_layout *layout, const uint8_t *stub)
+{
+    struct emitter copy = *e;
+    write_stub(&copy, m, s, layout, stub);
+    *e = copy;
 }
 
 /* A stub has one to three parts, each of which ends with pops of one byte each, and leaves. */

@@ -21,6 +21,9 @@ bool counting_has_target(const struct plan_site *s, const struct stub_layout *l,
 /* Changes registers inside the common code to those of the stub that called it. */
 bool counting_leave_common(const struct common_code *c, struct walk_registers *r);
 
-bool site_is_indirect(const struct plan_site *s);
+static inline bool site_is_indirect(const struct plan_site *s)
+{
+    return s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT;
+}
 
 #endif

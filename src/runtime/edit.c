@@ -288,6 +288,7 @@ static struct edited_module *free_entry(void)
 
 bool edit_module(const struct edit_request *r)
 {
+    enum { LARGE = 8 << 20 };
     const struct plan_header *h = r->plan;
     struct edited_module *kept = free_entry();
     if (!is_plan(r) || !h->site_count || !kept || h->site_count > UINT32_MAX - next_site)
@@ -316,6 +317,8 @@ bool edit_module(const struct edit_request *r)
             raw_syscall3(SYS_munmap, (long)m.stubs, (long)m.stub_bytes, 0);
         return false;
     }
+    if (m.stub_bytes >= LARGE) /* a fault for each small page would take longer than to write it */
+        raw_syscall3(SYS_madvise, (long)m.stubs, (long)m.stub_bytes, MADV_HUGEPAGE);
     struct stat file = {0};
     raw_syscall3(SYS_fstat, r->file, (long)&file, 0);
     m.from = *r;
