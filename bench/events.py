@@ -63,8 +63,8 @@ class Bench:
             yield "gperftools' heap profiler", [], {
                 "LD_PRELOAD": TCMALLOC, "HEAPPROFILE": os.path.join(self.folder, "g")}
 
-    def start(self, words, env=None, processors=None):
-        return subprocess.Popen(self.before + words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    def start(self, words, env=None, processors=None, steady=True):
+        return subprocess.Popen((self.before if steady else []) + words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 env={**os.environ, **(env or {})},
                                 preexec_fn=lambda: processors and os.sched_setaffinity(0, processors))
 
@@ -78,9 +78,10 @@ class Bench:
     def run(self, words, env=None):
         return self.said(self.start(words, env))
 
-    def both(self, program, words, env, processors):
-        """CPU seconds of the program plain and under a tool, at the same time."""
-        children = [self.start([*before, *program.command], {**program.env, **more}, {processor})
+    def both(self, program, words, env, processors, steady):
+        """CPU seconds of the program plain and under a tool, at the same time. Not all tools go on when two of
+        their threads have one processor at a real-time priority: some spin."""
+        children = [self.start([*before, *program.command], {**program.env, **more}, {processor}, steady)
                     for before, more, processor in zip(((), words), ({}, env), processors)]
         return [program.cpu_seconds(self.said(child)) for child in children]
 
@@ -93,7 +94,7 @@ class Bench:
             rounds = self.rounds if ours else OTHERS_ROUNDS
             plain, ratios = [], []
             for _ in range(rounds):
-                one, other = (self.both(program, words, env, order)
+                one, other = (self.both(program, words, env, order, ours)
                               for order in (processors, processors[::-1]))
                 plain += [one[0], other[0]]
                 ratios.append(math.sqrt(one[1] / one[0] * other[1] / other[0]))
