@@ -18,11 +18,9 @@ static const char usage[] =
     "Says what this machine and this user allow: where samples can come from and at which true\n"
     "rates, and the state of the cache; for a PROGRAM whether it can be recorded, or why not.\n"
     "\n"
-    "With --edit: the calls and tail jumps of each FILE, a program or a library, or of a PROGRAM "
-    "as\n"
-    "the shell would find it, and how each could be counted without a new build: in place, moved "
-    "to\n"
-    "another place, by a short jump to a place nearby (hop), by a jump that overlaps the\n"
+    "With --edit: the calls and tail jumps of each FILE (a program or a library), or of a PROGRAM\n"
+    "that the shell would find, and how each could be counted without a new build: in place,\n"
+    "moved to another place, by a short jump to a place nearby (hop), by a jump that overlaps the\n"
     "instruction behind it (pun), or not at all, with the reasons.\n"
     "--list prints one line for each of them.\n";
 

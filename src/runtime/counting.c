@@ -47,7 +47,7 @@ ALWAYS_INLINE bool folds(void)
     return guest->flags & (CHANNEL_FOLD | CHANNEL_SLABS);
 }
 
-/* Its stub has all of the code that counts, or all but a look into the table. */
+/* Its stub has all of the code that counts. */
 ALWAYS_INLINE bool is_fast(const struct plan_site *s)
 {
     return !(guest->flags & CHANNEL_TRACE) && s->slot_base != SLOT_UNKNOWN;
@@ -269,21 +269,20 @@ ALWAYS_INLINE void emit_fast(struct emitter *e, const struct edited_module *m,
     EMIT(e, "\x8b"); /* mov eax, [rcx + the site's place] */
     emit_distance(e, FROM_RCX, -1, place_in_record(s));
     EMIT(e, "\x85\xc0"); /* test eax, eax */
-    uint8_t *none = emit_away(e, 0x74, indirect);
+    uint8_t *none = emit_away(e, 0x74, indirect), *another = NULL;
     if (indirect) {
         EMIT(e, "\x48\x8b\x54\x24\x18" /* mov rdx, [rsp + 24]: target */
                 "\x48\x39\x50");       /* cmp [rax + target], rdx */
         emit_u8(e, RECORD_TARGET);
-        uint8_t *another = emit_near(e, 0x85);
-        emit_counted(e, m, s);
-        layout->first_end = (uint16_t)(e->at - stub);
+        another = emit_near(e, 0x85);
+    }
+    emit_counted(e, m, s);
+    layout->first_end = (uint16_t)(e->at - stub);
+    if (another) {
         land_near(e, another);
         uint8_t *not_there = emit_others(e, s);
         emit_counted(e, m, s);
         land_near(e, not_there);
-    } else {
-        emit_counted(e, m, s);
-        layout->first_end = (uint16_t)(e->at - stub);
     }
     layout->slow = (uint16_t)(e->at - stub);
     land_away(e, unknown, indirect);
