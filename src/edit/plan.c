@@ -6,6 +6,41 @@
 #include <string.h>
 #include <xxhash.h>
 
+static const uint64_t item_bytes[PLAN_SECTIONS] = {[PLAN_SITES] = sizeof(struct plan_site),
+                                                   [PLAN_BY_RANK] = sizeof(uint32_t),
+                                                   [PLAN_CODE] = 1,
+                                                   [PLAN_UNDECODED] = sizeof(uint32_t)};
+
+enum { ALIGN = 8 };
+
+static uint64_t aligned(uint64_t offset)
+{
+    return (offset + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
+}
+
+static bool put(const void *bytes, size_t count, XXH3_state_t *hash, FILE *out)
+{
+    if (hash && count)
+        XXH3_64bits_update(hash, bytes, count);
+    return !out || !count || fwrite(bytes, count, 1, out) == 1;
+}
+
+/* What is behind the header: into the hash, and to the file, if there is one. */
+static bool put_sections(const struct plan_header *h, const void *const *items, XXH3_state_t *hash,
+                         FILE *out)
+{
+    static const char padding[ALIGN];
+    uint64_t at = sizeof *h;
+    bool good = true;
+    for (unsigned i = 0; i < PLAN_SECTIONS; i++) {
+        const struct plan_section *s = &h->sections[i];
+        good = good && put(padding, s->offset - at, hash, out) &&
+               put(items[i], s->count * item_bytes[i], hash, out);
+        at = s->offset + s->count * item_bytes[i];
+    }
+    return good && put(padding, h->file_bytes - at, hash, out);
+}
+
 static int write_plan(const struct sites *sites, const struct map *map, FILE *out,
                       struct ct_error *err)
 {
@@ -13,39 +48,44 @@ static int write_plan(const struct sites *sites, const struct map *map, FILE *ou
                             .version = PLAN_VERSION,
                             .header_bytes = sizeof h,
                             .base = map->header->base,
-                            .site_count = (uint32_t)sites->items.count,
-                            .function_count = sites->function_count,
-                            .functions_undecoded = (uint32_t)sites->undecoded.count,
-                            .undecoded = (uint32_t)sites->code.count};
+                            .sections = {[PLAN_SITES].count = sites->items.count,
+                                         [PLAN_BY_RANK].count = sites->by_rank.count,
+                                         [PLAN_CODE].count = sites->code.count,
+                                         [PLAN_UNDECODED].count = sites->undecoded.count},
+                            .function_count = sites->function_count};
+    const void *const items[PLAN_SECTIONS] = {[PLAN_SITES] = sites->items.items,
+                                              [PLAN_BY_RANK] = sites->by_rank.items,
+                                              [PLAN_CODE] = sites->code.items,
+                                              [PLAN_UNDECODED] = sites->undecoded.items};
     for (size_t i = 0; i < sites->items.count; i++) {
         const struct plan_site *s = &sites->items.items[i];
         h.tiers[s->kind][s->tier]++;
         h.reasons[s->reason]++;
     }
-    const struct {
-        const void *bytes;
-        size_t count;
-    } parts[] = {{sites->items.items, sites->items.count * sizeof(struct plan_site)},
-                 {sites->by_rank.items, sites->by_rank.count * sizeof(uint32_t)},
-                 {sites->code.items, sites->code.count},
-                 {sites->undecoded.items, sites->undecoded.count * sizeof(uint32_t)}};
-    enum { PARTS = sizeof parts / sizeof parts[0] };
-    h.code_bytes = (uint32_t)(parts[2].count + parts[3].count);
+    h.file_bytes = sizeof h;
+    for (unsigned i = 0; i < PLAN_SECTIONS; i++) {
+        h.sections[i].offset = h.file_bytes;
+        h.file_bytes = aligned(h.file_bytes + h.sections[i].count * item_bytes[i]);
+    }
     XXH3_state_t *hash = XXH3_createState();
     XXH3_64bits_reset(hash);
-    h.file_bytes = sizeof h;
-    for (unsigned i = 0; i < PARTS; i++) {
-        h.file_bytes += parts[i].count;
-        if (parts[i].count)
-            XXH3_64bits_update(hash, parts[i].bytes, parts[i].count);
-    }
+    put_sections(&h, items, hash, NULL);
     h.hash = XXH3_64bits_digest(hash);
     XXH3_freeState(hash);
-    bool good = fwrite(&h, sizeof h, 1, out) == 1;
-    for (unsigned i = 0; i < PARTS; i++)
-        good = good && (!parts[i].count || fwrite(parts[i].bytes, parts[i].count, 1, out) == 1);
+    bool good = put(&h, sizeof h, NULL, out) && put_sections(&h, items, NULL, out);
     good = good && fflush(out) == 0;
     return good ? CT_OK : ct_fail_errno(err, errno, "an edit plan cannot be written");
+}
+
+static bool has_sections(const struct plan_header *h, size_t size)
+{
+    for (unsigned i = 0; i < PLAN_SECTIONS; i++) {
+        const struct plan_section *s = &h->sections[i];
+        if (s->offset % ALIGN || s->offset < sizeof *h || s->offset > size ||
+            s->count > (size - s->offset) / item_bytes[i] || s->count > UINT32_MAX)
+            return false;
+    }
+    return h->sections[PLAN_BY_RANK].count == h->sections[PLAN_SITES].count;
 }
 
 /* Checks the frame and the hash; what the sites say is checked by whoever follows it. */
@@ -53,13 +93,16 @@ static int take_bytes(struct plan *p, const void *bytes, size_t size, struct ct_
 {
     const struct plan_header *h = bytes;
     if (size < sizeof *h || h->magic != PLAN_MAGIC || h->version != PLAN_VERSION ||
-        h->header_bytes != sizeof *h || h->file_bytes != size ||
-        size - sizeof *h != PLAN_SITE_BYTES * h->site_count + h->code_bytes ||
+        h->header_bytes != sizeof *h || h->file_bytes != size || !has_sections(h, size) ||
         h->hash != XXH3_64bits(h + 1, size - sizeof *h))
         return ct_fail(err, "damaged, or of another version");
+    const char *start = bytes;
     p->header = h;
-    p->sites = (const void *)(h + 1);
-    p->code = (const uint8_t *)p->sites + PLAN_SITE_BYTES * h->site_count;
+    p->sites = (const void *)(start + h->sections[PLAN_SITES].offset);
+    p->site_count = (uint32_t)h->sections[PLAN_SITES].count;
+    p->code = (const void *)(start + h->sections[PLAN_CODE].offset);
+    p->undecoded = (const void *)(start + h->sections[PLAN_UNDECODED].offset);
+    p->undecoded_count = (uint32_t)h->sections[PLAN_UNDECODED].count;
     return CT_OK;
 }
 
@@ -201,7 +244,7 @@ void plan_list(const struct plan *p, FILE *out)
     static const char *const tiers[SITE_TIERS] = {"in-place", "moved", "hop", "pun", "none"};
     static const char *const kinds[SITE_KINDS] = {"call", "call*", "tail", "tail-short", "tail*"};
     static const char *const bases[] = {"?", "rsp", "rbp"};
-    for (uint32_t i = 0; i < p->header->site_count; i++) {
+    for (uint32_t i = 0; i < p->site_count; i++) {
         const struct plan_site *s = &p->sites[i];
         fprintf(
             out,
@@ -226,22 +269,18 @@ static void print_uncounted(const struct plan *p, FILE *out)
     enum { MOST = 20 };
     const struct plan_header *h = p->header;
     uint32_t named = 0;
-    for (uint32_t i = 0; i < h->site_count; i++) {
+    for (uint32_t i = 0; i < p->site_count; i++) {
         const struct plan_site *s = &p->sites[i];
         if (s->tier == TIER_NONE && named++ < MOST)
             fprintf(out, "  not counted: the site at %#lx: %s\n",
                     (unsigned long)(h->base + s->offset), plan_reason_name(s->reason));
     }
-    for (uint32_t i = 0; i < h->functions_undecoded; i++) {
-        uint32_t offset = 0;
-        if ((uint64_t)h->undecoded + 4ul * i + 4 <= h->code_bytes)
-            memcpy(&offset, p->code + h->undecoded + 4ul * i, sizeof offset);
+    for (uint32_t i = 0; i < p->undecoded_count; i++)
         if (named++ < MOST)
             fprintf(out,
                     "  not counted: calls of the function at %#lx: not all of it are "
                     "instructions\n",
-                    (unsigned long)(h->base + offset));
-    }
+                    (unsigned long)(h->base + p->undecoded[i]));
     if (named > MOST)
         fprintf(out, "  not counted: %u more; --list has all sites\n", named - MOST);
 }
@@ -251,10 +290,10 @@ void plan_print(const struct plan *p, const char *name, FILE *out)
     static const char *const tiers[SITE_TIERS] = {"in place", "moved", "by hop", "by pun",
                                                   "not at all"};
     const struct plan_header *h = p->header;
-    fprintf(out, "%s: %u sites in %u functions", name, h->site_count, h->function_count);
-    if (h->functions_undecoded)
+    fprintf(out, "%s: %u sites in %u functions", name, p->site_count, h->function_count);
+    if (p->undecoded_count)
         fprintf(out, ", %u functions are not all instructions and stay as they are",
-                h->functions_undecoded);
+                p->undecoded_count);
     fprintf(out, "\n  %-22s %9s", "", "sites");
     for (unsigned t = 0; t < SITE_TIERS; t++)
         fprintf(out, " %10s", tiers[t]);

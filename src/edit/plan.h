@@ -10,7 +10,10 @@ struct plan {
     void *owned; /* or the bytes are on the heap */
     const struct plan_header *header;
     const struct plan_site *sites;
+    uint32_t site_count;
     const uint8_t *code;
+    const uint32_t *undecoded; /* starts of functions that could not be decoded */
+    uint32_t undecoded_count;
 };
 
 int plan_for_file(struct map_cache *cache, const char *elf_path, struct plan *out,

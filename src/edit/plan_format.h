@@ -3,8 +3,8 @@
  * it can be changed. Made from the file, offline, and cached; the runtime maps it and applies it.
  * Positions are offsets from the module's base, as in the map.
  *
- * Behind the header: the sites, by offset; the index of each site by rank (uint32_t), with which
- * the sites of a function, cold parts included, are found together; the bytes of moved code.
+ * Behind the header lie the sections that it names, each an array, aligned to 8 bytes. What an
+ * engine needs beyond the sites is one section more.
  */
 #ifndef EDIT_PLAN_FORMAT_H
 #define EDIT_PLAN_FORMAT_H
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC   UINT64_C(0x0a6e616c706c6c63) /* "cllplan\n" */
-#define PLAN_VERSION 26
+#define PLAN_VERSION 27
 
 enum site_kind {
     SITE_CALL,          /* call rel32 */
@@ -93,8 +93,19 @@ struct plan_site {
     uint32_t first_rank; /* of its function's sites */
 };
 
-/* What each site takes up in the file, its index by rank included. */
-#define PLAN_SITE_BYTES (sizeof(struct plan_site) + sizeof(uint32_t))
+enum plan_section_kind {
+    PLAN_SITES,     /* struct plan_site, by offset */
+    PLAN_BY_RANK,   /* uint32_t: the index of each site by rank, with which the sites of a function,
+                       cold parts included, are found together */
+    PLAN_CODE,      /* bytes of moved code, of which sites say where theirs begin */
+    PLAN_UNDECODED, /* uint32_t: starts of functions whose bytes are not all instructions */
+    PLAN_SECTIONS
+};
+
+struct plan_section {
+    uint64_t offset; /* in the file */
+    uint64_t count;  /* of items */
+};
 
 struct plan_header {
     uint64_t magic;
@@ -103,13 +114,11 @@ struct plan_header {
     uint64_t file_bytes;
     uint64_t base; /* as in the map */
     uint64_t hash; /* XXH3 of all bytes behind the header */
-    uint32_t site_count;
-    uint32_t code_bytes;
-    uint32_t function_count;      /* that were decoded */
-    uint32_t functions_undecoded; /* where the bytes are not all instructions */
+    struct plan_section sections[PLAN_SECTIONS];
+    uint32_t function_count; /* that were decoded */
     uint32_t tiers[SITE_KINDS][SITE_TIERS];
     uint32_t reasons[SITE_REASONS]; /* of sites with TIER_PUN or TIER_NONE */
-    uint32_t undecoded; /* where in the code bytes their offsets are, of four bytes each */
+    uint32_t unused;
 };
 
 static_assert(sizeof(struct plan_site) == 48, "layout");

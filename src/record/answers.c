@@ -214,6 +214,7 @@ static void answer(struct server *s, struct channel_message *m, int fd, int came
     m->arena_bytes = server_arena_most(s);
     m->period_ns = s->period_ns;
     m->flags = s->flags;
+    m->engine = s->engine;
     reply(fd, m, sent);
     if (sent >= 0 && kind != CHANNEL_MAP_IS) /* the maps keep theirs */
         close(sent);

@@ -7,6 +7,7 @@
 #include "record/metrics.h"
 #include "record/totals.h"
 #include "runtime/channel_format.h"
+#include "runtime/sample/sample_format.h"
 
 #include <string.h>
 #include <sys/wait.h>
@@ -214,7 +215,7 @@ static void grow_tree(struct grown_tree *g, struct collector *c, const struct ar
     const struct arena_header *h = view_header(v);
     const struct perf_samples *perf = c->recording->perf;
     bool has_perf = perf && perf_samples_has(perf, h, t);
-    if (!t->first_chunk && !t->first_record_chunk && !has_perf)
+    if (!t->first_chunk && !exact_counts_in(t)->first_record_chunk && !has_perf)
         return;
     grown_child(g, CTP_NONE, KEY_MAKE(0, KEY_ROOT, 0));
     grow_samples(g, v, t, c->metrics.layout.node_bytes);
@@ -473,14 +474,18 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     struct collector c = {.recording = recording};
     const struct server *s = recording->server;
     CT_TRY(profile_writer_open(recording->options->output, &c.writer, err));
-    c.has_returns = (s->flags & CHANNEL_TRAMPOLINE) && (s->events.mask & EVENTS_BY_SAMPLES);
+    c.has_returns = s->engine == ENGINE_sample && sample_settings_in(s->settings)->trampoline &&
+                    (s->events.mask & EVENTS_BY_SAMPLES);
     c.is_whole = recording->options->delay_s == 0 && recording->options->duration_s == 0;
-    c.has_calls = s->flags & CHANNEL_EXACT;
+    c.has_calls = s->engine == ENGINE_exact;
+    static const uint64_t none[ENGINE_SETTINGS];
+    const struct exact_settings *exact = exact_settings_in(c.has_calls ? s->settings : none);
+    const bool heights = exact->flags & EXACT_HEIGHTS;
     metrics_add(&c.metrics, c.writer, &s->events, s->period_ns,
                 &(struct metrics_wanted){.returns = c.has_returns,
                                          .calls = c.has_calls,
-                                         .bursts = s->burst_ns,
-                                         .heights = s->flags & CHANNEL_HEIGHT});
+                                         .bursts = exact->burst_ns,
+                                         .heights = heights});
     if (recording->perf)
         add_perf(&c, recording->perf);
     uint32_t nodes = 0;
@@ -488,7 +493,7 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     for (size_t i = 0; i < s->arenas.count; i++) {
         struct arena_view v = arena_view_at_end(&s->arenas.items[i]);
         if (c.has_calls)
-            record_tables_begin(&c.records, &v, s->flags & CHANNEL_HEIGHT);
+            record_tables_begin(&c.records, &v, heights);
         each_thread(&c, &v, 0, &nodes, count_thread);
         record_tables_end(&c.records);
         vec_push(&last_counts, c.trees.count);
@@ -505,9 +510,10 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
         c.all.stime_s = recording->stime_s;
     }
     add_facts(&c, CTP_SCOPE_PROFILE, 0, &c.all);
-    if (s->burst_ns && c.metrics.calls != CTP_NONE) {
+    if (exact->burst_ns && c.metrics.calls != CTP_NONE) {
         uint32_t calls = c.metrics.calls;
-        profile_fact_i64(c.writer, CTP_SCOPE_METRIC, calls, "burst_on_ns", (int64_t)s->burst_ns);
+        profile_fact_i64(c.writer, CTP_SCOPE_METRIC, calls, "burst_on_ns",
+                         (int64_t)exact->burst_ns);
         profile_fact_i64(c.writer, CTP_SCOPE_METRIC, calls, "burst_period_ns",
                          (int64_t)s->period_ns);
         profile_fact_u64(c.writer, CTP_SCOPE_METRIC, calls, "bursts", c.all.bursts);
@@ -516,8 +522,8 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
         profile_fact_u64(c.writer, CTP_SCOPE_METRIC, calls, "calls_made",
                          c.all.calls_in_bursts + c.all.calls_between);
     }
-    if (s->k && c.metrics.calls != CTP_NONE)
-        profile_fact_i64(c.writer, CTP_SCOPE_METRIC, c.metrics.calls, "callers_kept", s->k);
+    if (exact->k && c.metrics.calls != CTP_NONE)
+        profile_fact_i64(c.writer, CTP_SCOPE_METRIC, c.metrics.calls, "callers_kept", exact->k);
     if (s->window_start_ns && s->window_end_ns > s->window_start_ns) /* --delay, --duration */
         profile_fact_f64(c.writer, CTP_SCOPE_PROFILE, 0, "measured_s",
                          (double)(s->window_end_ns - s->window_start_ns) / 1e9);

@@ -175,9 +175,10 @@ static uint64_t calls_of(const struct arena_view *v, const struct arena_record *
 /* What the calls of bursts stand for: all calls of the thread. */
 static uint64_t all_calls(const struct arena_thread *t, uint64_t calls)
 {
-    if (!t->calls_in_bursts)
+    const struct exact_counts *counts = exact_counts_in(t);
+    if (!counts->calls_in_bursts)
         return calls;
-    double scale = 1 + (double)t->calls_between / (double)t->calls_in_bursts;
+    double scale = 1 + (double)counts->calls_between / (double)counts->calls_in_bursts;
     double scaled = (double)calls * scale;
     return scaled < 0x1p62 ? (uint64_t)(scaled + 0.5) : calls;
 }
@@ -188,7 +189,7 @@ void grow_calls(struct grown_tree *g, const struct arena_view *v, const struct a
     VEC(const struct arena_record_chunk *) chunks = {0};
     uint64_t left = v->size / ARENA_RECORD_ALIGN;
     const struct arena_record_chunk *k;
-    VIEW_EACH(v, t->first_record_chunk, k) {
+    VIEW_EACH(v, exact_counts_in(t)->first_record_chunk, k) {
         vec_push(&chunks, k);
     }
     for (size_t i = chunks.count; i-- > 0;) {

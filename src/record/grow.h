@@ -4,6 +4,7 @@
 
 #include "base/vec.h"
 #include "record/arena_view.h"
+#include "runtime/exact/exact_format.h"
 
 struct grown_node {
     uint64_t key;

@@ -20,7 +20,7 @@
  */
 uint64_t server_arena_most(const struct server *s)
 {
-    return s->flags & CHANNEL_EXACT ? UINT64_C(1536) << 20 : UINT64_C(256) << 20;
+    return s->engine == ENGINE_exact ? UINT64_C(1536) << 20 : UINT64_C(256) << 20;
 }
 
 static const uint64_t ARENA_STEP = UINT64_C(2) << 20;
@@ -73,7 +73,7 @@ static bool open_listeners(struct server *s, const char *name)
     return s->listeners[0] >= 0;
 }
 
-int server_open(struct server *s, uint64_t period_ns, uint64_t flags, struct ct_error *err)
+int server_open(struct server *s, uint64_t period_ns, uint32_t flags, struct ct_error *err)
 {
     *s = (struct server){.listeners = {-1, -1}, .period_ns = period_ns, .flags = flags};
     CT_TRY(folder_make(&s->folder, err));
@@ -121,8 +121,8 @@ static int reopen_arena(struct server *s, const char *path, struct ct_error *err
     a.path = must_strdup(path);
     s->period_ns = a.header->period_ns;
     s->flags = a.header->flags;
-    s->k = a.header->k;
-    s->burst_ns = a.header->burst_ns;
+    s->engine = a.header->engine;
+    memcpy(s->settings, a.header->settings, sizeof s->settings);
     s->events = a.header->events;
     vec_push(&s->arenas, a);
     return CT_OK;
@@ -378,7 +378,7 @@ void server_pause(struct server *s, bool paused)
     for (size_t i = 0; i < s->arenas.count; i++) {
         struct server_arena *a = &s->arenas.items[i];
         struct arena_image *image = paused ? &a->after : &a->before;
-        if ((s->flags & CHANNEL_EXACT) && !image->bytes) /* --duration may have ended before all */
+        if (s->engine == ENGINE_exact && !image->bytes) /* --duration may have ended before all */
             take_image(a, image);
         a->header->paused_since_ns = now;
         a->header->paused = paused;
@@ -442,14 +442,13 @@ int server_make_arena(struct server *s, const struct channel_message *m, uint64_
                                       .start_ns = start_ns,
                                       .realtime_at_zero_ns = clock_ns(CLOCK_REALTIME) - start_ns,
                                       .period_ns = s->period_ns,
-                                      .flags = (uint32_t)s->flags,
+                                      .flags = s->flags,
+                                      .engine = s->engine,
                                       .tick_cost_ns = s->tick_cost_ns,
                                       .paused = s->paused,
                                       .detach = s->is_over,
-                                      .most_records = s->most_records,
-                                      .events = s->events,
-                                      .k = s->k,
-                                      .burst_ns = s->burst_ns};
+                                      .events = s->events};
+    memcpy(a.header->settings, s->settings, sizeof s->settings);
     arena_lay_out(a.header);
     program_of(pid, a.header->program);
     __atomic_store_n(&a.header->magic, ARENA_MAGIC, __ATOMIC_RELEASE); /* complete from here on */

@@ -58,12 +58,11 @@ struct server {
     int listeners[2];     /* an abstract socket, and one in the folder */
     char *address;        /* the value of the environment variable */
     uint64_t period_ns;
-    uint32_t tick_cost_ns; /* as in the arenas */
-    const char *modules;   /* engine exact: a glob, or NULL */
-    uint64_t most_records; /* of engine exact; 0: as many as fit */
-    uint32_t k;            /* of engine exact: callers to keep; 0: all */
-    uint64_t burst_ns;     /* of engine exact; 0: it counts all the time */
-    uint64_t flags;
+    uint32_t tick_cost_ns;              /* as in the arenas */
+    const char *modules;                /* engine exact: a glob, or NULL */
+    uint32_t engine;                    /* enum engine_number */
+    uint64_t settings[ENGINE_SETTINGS]; /* its options, as in the arenas */
+    uint32_t flags;                     /* enum channel_flags */
     struct arena_events events;
     bool paused, has_begun, is_over;         /* before, in and after --duration */
     uint64_t window_start_ns, window_end_ns; /* measuring began and ended; 0: with the program */
@@ -75,7 +74,7 @@ struct server {
     VEC(struct server_waiting) waiting;
 };
 
-int server_open(struct server *server, uint64_t period_ns, uint64_t flags, struct ct_error *err);
+int server_open(struct server *server, uint64_t period_ns, uint32_t flags, struct ct_error *err);
 
 /* Ends it. The arenas go, unless they hold what is nowhere else. */
 void server_close(struct server *server, bool keep_arenas);

@@ -11,6 +11,8 @@
 #include "base/file.h"
 #include "names/fill.h"
 #include "runtime/channel_format.h"
+#include "runtime/exact/exact_format.h"
+#include "runtime/sample/sample_format.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -214,15 +216,18 @@ static void say_what_is_missing(const struct server *server, const char *path)
                 "calltrail: pid %u: its calls were not counted: too little of its address space "
                 "between 2 and 4 GB is free; see its limits (ulimit -v)\n",
                 (unsigned)server->arenas.items[i].pid);
-        if (!(h->flags & CHANNEL_EXACT) || !(server->arenas.items[i].is_full ||
-                                             (h->most_records && h->records >= h->most_records)))
+        const struct exact_settings *settings = exact_settings_in(h->settings);
+        uint64_t records = exact_process_in(h)->records;
+        if (h->engine != ENGINE_exact ||
+            !(server->arenas.items[i].is_full ||
+              (settings->most_records && records >= settings->most_records)))
             continue;
         fprintf(stderr,
                 "calltrail: pid %u had more than %llu contexts: what came later is counted in one; "
                 "%s\n",
-                (unsigned)server->arenas.items[i].pid, (unsigned long long)h->records,
-                h->most_records ? "see --max-nodes"
-                                : "--k, --fold-recursion or --modules need fewer");
+                (unsigned)server->arenas.items[i].pid, (unsigned long long)records,
+                settings->most_records ? "see --max-nodes"
+                                       : "--k, --fold-recursion or --modules need fewer");
     }
     if (alive)
         fprintf(stderr, "calltrail: %u process%s on (pid %d%s), recorded up to here\n", alive,
@@ -359,13 +364,9 @@ static int choose_runtime(const struct record_options *options,
 int record_run(const struct record_options *options, int *exit_status, struct ct_error *err)
 {
     char *path = NULL, *runtime = NULL;
-    uint64_t flags =
-        (options->follow ? CHANNEL_FOLLOW : 0u) | (options->verify ? CHANNEL_VERIFY : 0u) |
-        (options->trampoline && !options->exact && !options->perf.count ? CHANNEL_TRAMPOLINE : 0u) |
-        (options->exact ? CHANNEL_EXACT : 0u) | (options->fold_recursion ? CHANNEL_FOLD : 0u) |
-        (options->height ? CHANNEL_HEIGHT : 0u) | (options->k ? CHANNEL_SLABS : 0u) |
-        (options->burst_ns ? CHANNEL_BURSTS : 0u) | (options->trace ? CHANNEL_TRACE : 0u) |
-        (options->exact && options->duration_s > 0 ? CHANNEL_DETACHES : 0u);
+    uint32_t flags = (options->follow ? CHANNEL_FOLLOW : 0u) |
+                     (options->verify ? CHANNEL_VERIFY : 0u) |
+                     (options->exact && options->duration_s > 0 ? CHANNEL_DETACHES : 0u);
     struct arena_events events = options->events;
     if (!events.mask && !options->exact && !options->perf.count)
         events.mask = EVENT_CPU;
@@ -393,9 +394,18 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
             fprintf(stderr, "calltrail: warning: %s\n", server.maps.cache.warning.text);
         server.tick_cost_ns = measure_tick_cost();
         server.modules = options->modules;
-        server.most_records = options->max_nodes;
-        server.k = options->k;
-        server.burst_ns = options->burst_ns;
+        server.engine = options->exact ? ENGINE_exact : ENGINE_sample;
+        struct exact_settings exact = {.flags = (options->fold_recursion ? EXACT_FOLDS : 0u) |
+                                                (options->height ? EXACT_HEIGHTS : 0u) |
+                                                (options->trace ? EXACT_TRACES : 0u),
+                                       .most_records = options->max_nodes,
+                                       .burst_ns = options->burst_ns,
+                                       .k = options->k};
+        struct sample_settings sample = {.trampoline = options->trampoline && !options->perf.count};
+        if (options->exact)
+            memcpy(server.settings, &exact, sizeof exact);
+        else
+            memcpy(server.settings, &sample, sizeof sample);
         server.events = events;
         status = run_program(options, &server, path, runtime, exit_status, err);
         bool keep = status != CT_OK && server.arenas.count;

@@ -16,11 +16,12 @@ void totals_add_thread(struct totals *sum, const struct arena_thread *t)
     sum->bounces += t->bounces;
     sum->reused += t->frames_reused;
     sum->stale += t->stale_marks;
-    for (unsigned i = 0; i < ARENA_SLOW; i++)
-        sum->slow[i] += t->slow[i];
-    sum->bursts += t->bursts;
-    sum->calls_in_bursts += t->calls_in_bursts;
-    sum->calls_between += t->calls_between;
+    const struct exact_counts *exact = exact_counts_in(t);
+    for (unsigned i = 0; i < SLOW_REASONS; i++)
+        sum->slow[i] += exact->slow[i];
+    sum->bursts += exact->bursts;
+    sum->calls_in_bursts += exact->calls_in_bursts;
+    sum->calls_between += exact->calls_between;
     for (unsigned i = 0; i < ARENA_HISTOGRAM; i++)
         sum->histogram[i] += t->handler_histogram[i];
 }
@@ -39,7 +40,7 @@ void totals_add(struct totals *sum, const struct totals *part)
     sum->stale += part->stale;
     sum->calls += part->calls;
     sum->records += part->records;
-    for (unsigned i = 0; i < ARENA_SLOW; i++)
+    for (unsigned i = 0; i < SLOW_REASONS; i++)
         sum->slow[i] += part->slow[i];
     sum->sites += part->sites;
     sum->bursts += part->bursts;

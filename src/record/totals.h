@@ -3,13 +3,13 @@
 #define RECORD_TOTALS_H
 
 #include "profile/profile.h"
-#include "runtime/arena_format.h"
+#include "runtime/exact/exact_format.h"
 
 struct totals {
     uint64_t samples, complete, guessed; /* of walks: those with a frame that is a guess */
     uint64_t walked, checked, differ, lost, merged, threads_not_sampled;
-    uint64_t marks_set, bounces, reused, stale; /* of the trampoline */
-    uint64_t calls, records, slow[ARENA_SLOW];  /* of engine exact */
+    uint64_t marks_set, bounces, reused, stale;  /* of the trampoline */
+    uint64_t calls, records, slow[SLOW_REASONS]; /* of engine exact */
     uint64_t sites, sites_not_edited, modules_not_edited;
     uint64_t bursts, calls_in_bursts, calls_between;
     uint64_t handler_ticks;

@@ -8,6 +8,7 @@
 
 #include "base/key_set.h"
 #include "record/arena_view.h"
+#include "runtime/exact/exact_format.h"
 #include "trace/trace.h"
 
 #include <inttypes.h>
@@ -167,7 +168,7 @@ static void write_thread(struct tracer *t, const struct arena_view *a,
     struct active stack = {.positions =
                                must_calloc(a->size / ARENA_RECORD_ALIGN + 1, sizeof(uint32_t))};
     const struct arena_trace_chunk *k;
-    VIEW_EACH(a, thread->first_trace_chunk, k) {
+    VIEW_EACH(a, exact_counts_in(thread)->first_trace_chunk, k) {
         vec_push(&chunks, k);
     }
     bool is_sound = true;
@@ -197,7 +198,7 @@ static uint64_t write_process(struct tracer *t, const struct server_arena *arena
     }
     for (size_t i = threads.count; i-- > 0;) {
         write_thread(t, &a, threads.items[i]);
-        lost += threads.items[i]->trace_lost;
+        lost += exact_counts_in(threads.items[i])->trace_lost;
     }
     vec_free(&threads);
     for (size_t i = 0; i < t->modules.count; i++)

@@ -13,19 +13,20 @@
 #ifndef ARENA_FORMAT_H
 #define ARENA_FORMAT_H
 
+#include "runtime/engine_format.h"
+
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define ARENA_MAGIC   UINT64_C(0x0a616e6572616c6c) /* "llarena\n" */
-#define ARENA_VERSION 8
+#define ARENA_VERSION 9
 
 enum {
     ARENA_NAME_BYTES = 16,
     ARENA_ENDS = 16,
     ARENA_CHUNK_NODES = 256,
     ARENA_HISTOGRAM = 96,
-    ARENA_SLOW = 8,
     ARENA_PROGRAM_BYTES = 1024
 };
 
@@ -107,16 +108,17 @@ struct arena_header {
     uint32_t outer_pid;          /* its pid, as the supervisor's namespace has it */
     uint32_t flags;              /* enum channel_flags */
     uint32_t tick_cost_ns;       /* CPU time of a tick's signal that is no user time, about */
-    _Atomic uint64_t records;    /* of engine exact: contexts so far, */
-    uint64_t most_records;       /* and how many there may be; 0: as many as fit */
+    uint32_t engine;             /* enum engine_number */
+    uint32_t unused;
+    uint64_t settings[ENGINE_SETTINGS];       /* the engine's options */
+    uint64_t engine_process[ENGINE_PROCESS];  /* what it says of the process */
     _Atomic uint64_t sites, sites_not_edited; /* of the modules that were edited */
     _Atomic uint32_t modules_not_edited;      /* of those that were to be */
     uint32_t not_resumed; /* the program paused and went on, and its calls are not counted since */
     _Atomic uint32_t detach; /* the supervisor's word: put the code back */
     uint32_t is_detached;    /* and it is */
-    uint32_t is_too_high;    /* there was no room for it where its addresses are
-                                short: nothing is edited */
-    uint32_t k; /* of engine exact: callers that are kept of each call, at least; 0: all */
+    uint32_t is_too_high;    /* the engine wants it low, and there was no room: nothing is edited */
+    uint32_t unused_too;
     char program[ARENA_PROGRAM_BYTES]; /* what it runs, by the supervisor */
 
     struct arena_events events;
@@ -136,8 +138,6 @@ struct arena_header {
     uint64_t io_read, io_written;     /* bytes with a context that the kernel counts, too */
     _Atomic uint32_t change_count;    /* the last so many of them are below, in turn */
     uint32_t not_paused;              /* the program paused, and its calls were counted on */
-    uint64_t
-        burst_ns; /* of engine exact: calls are counted for so long in each period; 0: always */
     struct arena_change changes[ARENA_CHANGES];
 };
 
@@ -201,14 +201,10 @@ struct arena_thread {
     uint32_t tid;
     char name[ARENA_NAME_BYTES];
     uint64_t start_ns;
-    uint64_t end_ns;                     /* 0: it was still there */
-    uint32_t root;                       /* place of its first node */
-    _Atomic uint32_t first_chunk;        /* of nodes, newest first */
-    _Atomic uint32_t first_record_chunk; /* newest first */
-    _Atomic uint32_t first_trace_chunk;  /* newest first */
-    uint64_t slow[ARENA_SLOW];           /* calls that went the slow way, by enum slow_reason */
-    uint64_t trace_lost;                 /* calls for which there was no room in a trace */
-    uint64_t bursts, calls_in_bursts, calls_between; /* of them: all calls, counted or not */
+    uint64_t end_ns;                /* 0: it was still there */
+    uint32_t root;                  /* place of its first node */
+    _Atomic uint32_t first_chunk;   /* of nodes, newest first */
+    uint64_t engine[ENGINE_THREAD]; /* what the engine says of it */
     _Atomic uint64_t samples;
     uint64_t ends[ARENA_ENDS]; /* samples by how the walk ended, enum walk_end */
     uint64_t fired, arrived;   /* how often the event fired, and how many signals came of it */
@@ -226,15 +222,6 @@ struct arena_thread {
     uint64_t paused_before_ns; /* how long the program had paused when the thread began, */
     uint64_t paused_ns;        /* and when it ended */
     uint32_t handler_histogram[ARENA_HISTOGRAM]; /* by the logarithm: see histogram_bucket */
-};
-
-/* Engine `exact`: why a call did not go the fast way. */
-enum slow_reason {
-    SLOW_NEW,       /* a context that was not there before */
-    SLOW_RESYNC,    /* the stack had to be walked */
-    SLOW_UNCOUNTED, /* nothing could be done: in the midst of another, or without memory */
-    SLOW_OTHER,     /* none of that: the context was there */
-    SLOW_REASONS
 };
 
 /*
@@ -277,80 +264,8 @@ struct arena_node {
     uint32_t returns; /* of frames in this context that were marked */
 };
 
-/*
- * Engine `exact`: a calling context, and how often it was entered. Each site of its function has a
- * place for the context that it leads to, an address in the process's own memory. The stubs look at
- * the last 16 bytes and at these places, and at the target of an indirect call.
- */
-struct arena_record {
-    uint64_t site;    /* key of the return address of the call, or of the tail jump */
-    uint64_t callee;  /* key of the function that was entered */
-    uint32_t parent;  /* place; 0: the thread itself */
-    uint32_t flags;   /* enum record_flags, and above them the depth in its tree, if that matters */
-    uint32_t next;    /* address of a context that the site led to before */
-    uint32_t is_made; /* 0: its bytes were taken, and it was not made; in the first ALIGN */
-    uint32_t site_count; /* 0 too where its code is not edited */
-    uint32_t slot;       /* low half of its return address's, when it was entered first */
-    uint64_t target;     /* where the call led: at an indirect site one of several */
-    uint64_t count;
-    uint32_t first_site; /* of its function's, which are numbered in a row */
-    uint32_t enter; /* address of the context that is entered: this one, but for RECORD_BACK, and
-                       where earlier callers are cut off */
-    uint32_t child_by_site[]; /* addresses */
-};
-
-static_assert(sizeof(struct arena_record) == 64, "layout");
-
-/* The process has the arena of engine exact below this: its addresses take four bytes. */
+/* Engines that keep addresses in four bytes have their arena below this. */
 #define ARENA_LOW_END (UINT64_C(1) << 32)
-
-/*
- * Records are this far apart, or a multiple; and their `count` is at a multiple of it, so that what
- * the stubs look at, with four places or twelve, is in one line of the cache.
- */
-enum { ARENA_RECORD_ALIGN = 32, ARENA_RECORD_SHIFT = 16 };
-
-static_assert((ARENA_RECORD_SHIFT + offsetof(struct arena_record, count)) % ARENA_RECORD_ALIGN == 0,
-              "in one line");
-
-static inline uint64_t arena_record_bytes(uint32_t site_count)
-{
-    uint64_t bytes = sizeof(struct arena_record) + (uint64_t)site_count * sizeof(uint32_t);
-    return (bytes + ARENA_RECORD_ALIGN - 1) & ~(uint64_t)(ARENA_RECORD_ALIGN - 1);
-}
-
-enum record_flags {
-    RECORD_TAIL = 1,
-    RECORD_BACK = 2,     /* the call led back to a context that was there: this only counts */
-    RECORD_OVERFLOW = 4, /* counts whatever there was no room for */
-    RECORD_VARIES = 8    /* with --height: it was entered with other slots, too */
-};
-
-enum { RECORD_DEPTH_SHIFT = 8 };
-
-/* The gap below which chains begin whose earlier callers are cut off; others are enum walk_end. */
-enum { ARENA_GAP_CUT = 10 };
-
-/*
- * Records of one thread, one behind the other. `used`, which may be more than there is room, is
- * raised before a record is made: bytes without `is_made` are none, and are passed over in steps of
- * ARENA_RECORD_ALIGN.
- */
-struct arena_record_chunk {
-    uint32_t next;
-    uint32_t start; /* of the first record, from the start of the chunk, in bytes */
-    uint32_t room;  /* bytes from there on */
-    _Atomic uint32_t used;
-};
-
-/* With --trace: what counted each call of a thread, one after the other. */
-enum { ARENA_TRACE_CALLS = 16382 };
-
-struct arena_trace_chunk {
-    uint32_t next;
-    _Atomic uint32_t count;
-    uint32_t places[ARENA_TRACE_CALLS];
-};
 
 /* Nodes of one thread follow, each node_bytes long. `count` is raised after one is complete. */
 struct arena_chunk {

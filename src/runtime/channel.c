@@ -1,5 +1,5 @@
 #include "runtime/channel_format.h"
-#include "runtime/process.h"
+#include "runtime/engine.h"
 
 #include "runtime/arch/x86_64/syscall.h"
 
@@ -130,9 +130,9 @@ static void *map_descriptor(int fd, uint64_t bytes, int protection)
 }
 
 /*
- * The arena of engine exact lies below 4 GB, so that an address takes four bytes; and above 2 GB,
- * where programs have nothing that asks for low memory. It is mapped piece by piece: the program
- * may have a limit for its address space.
+ * An arena that its engine wants low lies below 4 GB, so that an address takes four bytes; and
+ * above 2 GB, where programs have nothing that asks for low memory. It is mapped piece by piece:
+ * the program may have a limit for its address space.
  */
 enum { LOW_PIECE = 256 << 20 };
 
@@ -177,7 +177,7 @@ bool channel_map_more(uint64_t least)
 static struct arena_header *map_arena(int fd)
 {
     struct arena_header *arena = NULL;
-    if (message.flags & CHANNEL_EXACT)
+    if (engine_wants_low_arena(message.engine))
         arena = map_low(fd, message.arena_bytes);
     if (arena) {
         raw_syscall3(SYS_close, fd, 0, 0);
@@ -202,12 +202,12 @@ bool channel_attach(void)
         guest->number = ++attached;
         guest->flags = message.flags;
         guest->arena = arena;
-        if ((message.flags & CHANNEL_EXACT) && (uint64_t)arena >= ARENA_LOW_END) {
-            guest->flags &= ~(uint64_t)CHANNEL_EXACT;
-            arena->is_too_high = 1;
-        }
+        memcpy(guest->settings, arena->settings, sizeof guest->settings);
     }
+    uint32_t engine = message.engine;
     unlock_message();
+    if (arena)
+        engine_begin(engine);
     return arena != NULL;
 }
 

@@ -37,14 +37,7 @@ enum channel_kind {
 enum channel_flags {
     CHANNEL_FOLLOW = 1,
     CHANNEL_VERIFY = 2,
-    CHANNEL_TRAMPOLINE = 4,
-    CHANNEL_EXACT = 8,
-    CHANNEL_FOLD = 16,     /* engine exact: recursions share their records */
-    CHANNEL_DETACHES = 32, /* engine exact: it ends before the program does */
-    CHANNEL_HEIGHT = 64,   /* engine exact: do contexts have other stack heights at times? */
-    CHANNEL_SLABS = 128,   /* engine exact: the last callers are kept, not all; see arena k */
-    CHANNEL_BURSTS = 256,  /* engine exact: calls are counted now and then, not always */
-    CHANNEL_TRACE = 512    /* engine exact: each call is written down, too */
+    CHANNEL_DETACHES = 4 /* measuring ends before the program does: its code must be put back */
 };
 
 struct channel_message {
@@ -54,7 +47,8 @@ struct channel_message {
     uint64_t pid, parent_pid;
     uint64_t arena_bytes; /* of the mapping to make; more than is allocated yet */
     uint64_t period_ns;
-    uint64_t flags;
+    uint32_t flags;                /* enum channel_flags */
+    uint32_t engine;               /* enum engine_number */
     char text[CHANNEL_TEXT_BYTES]; /* a path */
 };
 

@@ -1,7 +1,7 @@
 #include "runtime/charge.h"
 
 #include "runtime/memory.h"
-#include "runtime/trampoline.h"
+#include "runtime/sample/trampoline.h"
 
 #include "runtime/arch/x86_64/syscall.h"
 

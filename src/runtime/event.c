@@ -9,6 +9,7 @@
  * period would never be seen, however many there are. The kernel knows only one period for an
  * event, so the first tick is an event of its own.
  */
+#include "runtime/engine.h"
 #include "runtime/thread.h"
 
 #include "runtime/arch/x86_64/syscall.h"
@@ -149,8 +150,8 @@ static uint64_t random_part(const struct thread *t, uint64_t period_ns)
 
 bool event_start(struct thread *t)
 {
-    if (!(guest->arena->events.mask & EVENTS_BY_SAMPLES) &&
-        !(guest->flags & (CHANNEL_DETACHES | CHANNEL_BURSTS)))
+    if (!(guest->arena->events.mask & EVENTS_BY_SAMPLES) && !(guest->flags & CHANNEL_DETACHES) &&
+        !ENGINE_ASK(false, wants_ticks))
         return true;
     uint64_t first_ns = random_part(t, guest->arena->period_ns);
     t->first_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);

@@ -9,7 +9,8 @@
  * written over when no handler can be using it any more.
  */
 #include "runtime/channel_format.h"
-#include "runtime/process.h"
+#include "runtime/edit/edit.h"
+#include "runtime/engine.h"
 #include "runtime/search.h"
 
 #include "runtime/arch/x86_64/syscall.h"
@@ -195,29 +196,17 @@ static void add_module(struct known_module *out, uint64_t start, uint64_t end, i
     record_module(out, path, kind);
 }
 
-/* The edits of a module; the linker binds in ways of its own and stays as it is, as we do. */
-static void edit(const struct known_module *m, const char *path, const struct loaded *l)
+/* The linker binds in ways of its own and is left alone, as we are. */
+static void tell_engine(const struct known_module *m, const struct loaded *l)
 {
-    if (!(guest->flags & CHANNEL_EXACT) || guest->arena->detach || guest->arena->not_resumed ||
-        !m->map || m->role == ROLE_LINKER || m->role == ROLE_OURS)
-        return;
     struct edit_request request = {.base = m->walk.base,
                                    .module_id = m->id,
                                    .headers = l->headers,
                                    .header_count = l->header_count,
-                                   .bias = l->bias};
-    int file = (int)raw_syscall4(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
-    if (file < 0)
-        return;
-    request.file = file;
-    request.path = path;
-    request.plan = channel_ask_plan(file, path, &request.plan_bytes);
-    bool is_edited = request.plan && edit_module(&request);
-    if (!is_edited && !edit_plan_is_empty(&request)) /* it is, where nobody asked for the module */
-        guest->arena->modules_not_edited++;
-    if (request.plan && !is_edited)
-        raw_syscall3(SYS_munmap, (long)request.plan, (long)request.plan_bytes, 0);
-    raw_syscall3(SYS_close, file, 0, 0);
+                                   .bias = l->bias,
+                                   .path = l->path};
+    if (l->kind == MODULE_FILE && m->map && m->role != ROLE_LINKER && m->role != ROLE_OURS)
+        ENGINE_CALL(module_loaded, &request);
 }
 
 /* The vdso has no file: its image is copied into one. */
@@ -247,8 +236,7 @@ static uint32_t take(uint32_t n, const struct loaded *l)
                                           : (int)raw_syscall4(SYS_openat, AT_FDCWD, (long)l->path,
                                                               O_RDONLY | O_CLOEXEC, 0);
         add_module(&fresh[n], l->start, l->end, file, l->path, l->kind);
-        if (l->kind == MODULE_FILE)
-            edit(&fresh[n], l->path, l);
+        tell_engine(&fresh[n], l);
     }
     return n + 1;
 }

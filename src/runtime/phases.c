@@ -2,10 +2,9 @@
  * What the program itself says of what it does: the other side of calltrail.h. Names are few and
  * stay; each is in the arena once.
  */
-#include "runtime/process.h"
+#include "runtime/engine.h"
 
 #include "runtime/arch/x86_64/syscall.h"
-#include "runtime/channel_format.h"
 
 #include <string.h>
 
@@ -80,8 +79,7 @@ EXPORTED void calltrail_pause(void)
     a->was_paused = 1;
     a->program_paused_since_ns = clock_ns(CLOCK_MONOTONIC);
     note_change();
-    if (guest->flags & CHANNEL_EXACT)
-        exact_pause();
+    ENGINE_CALL(pauses);
 }
 
 EXPORTED void calltrail_resume(void)
@@ -89,8 +87,7 @@ EXPORTED void calltrail_resume(void)
     if (!guest->arena)
         return;
     struct arena_header *a = guest->arena;
-    if (guest->flags & CHANNEL_EXACT) /* also in a child that was forked meanwhile */
-        exact_resume();
+    ENGINE_CALL(goes_on); /* also in a child that was forked meanwhile */
     if (!a->program_paused)
         return;
     a->program_paused_ns = arena_paused_ns(a, clock_ns(CLOCK_MONOTONIC));

@@ -14,8 +14,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct engine;
 struct heap_block;
 struct heap_map;
+struct thread;
 
 /* Memory with a point in it; see heap.c. */
 struct heap_state {
@@ -27,10 +29,12 @@ struct heap_state {
 };
 
 struct guest {
-    struct arena_header *arena; /* NULL: not recording */
-    uint64_t arena_mapped;      /* bytes of it */
-    uint32_t number;            /* another one in the child of a fork; 0: not recording */
-    uint64_t flags;             /* enum channel_flags */
+    struct arena_header *arena;         /* NULL: not recording */
+    uint64_t arena_mapped;              /* bytes of it */
+    uint32_t number;                    /* another one in the child of a fork; 0: not recording */
+    uint32_t flags;                     /* enum channel_flags */
+    const struct engine *engine;        /* NULL: not recording */
+    uint64_t settings[ENGINE_SETTINGS]; /* its options, as in the arena */
     uint32_t next_module_id;
     _Atomic(const struct walk_modules *) modules;
     _Atomic uint32_t thread_list_lock;
@@ -99,51 +103,6 @@ uint64_t modules_function(const struct walk_modules *set, uint64_t address);
 /* The index of the module that holds an address, or UINT32_MAX. */
 uint32_t modules_find(const struct walk_modules *set, uint64_t address);
 
-/* --- engine exact (exact.c, edit.c) ---------------------------------------------------------- */
-
-void exact_forget(void); /* in a child that was forked */
-void exact_thread_ends(void);
-void exact_process_ends(void);
-
-/*
- * Changes registers inside a stub to those of its site. False: not now, it is at work. At a tail
- * jump all registers of the caller are back, and what the tables say of places where they were
- * saved, below the stack pointer, holds no more: the stub has been there (struct walk_memory).
- */
-bool exact_leave_stub(struct walk_registers *registers, uint64_t *restored_below);
-
-/* For --verify: is the shadow stack what a walk found? Frames are outermost first. */
-bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *frames,
-                  uint32_t count);
-
-/* Detaching goes on, a step at each tick of a thread, until the code is as it was (detach.c). */
-struct thread;
-void detach_tick(struct thread *thread);
-
-/* The program pauses its measurement: all original code is back when this returns; and goes on. */
-void exact_pause(void);
-void exact_resume(void);
-
-/* Applies a plan to a module that nobody runs yet. */
-struct edit_request {
-    uint64_t base;
-    uint32_t module_id;
-    const void *plan;
-    size_t plan_bytes;
-    const void *headers; /* its program headers */
-    unsigned header_count;
-    uint64_t bias; /* what is added to their addresses */
-    int file;      /* where it is from, open */
-    const char *path;
-};
-bool edit_module(const struct edit_request *request);
-bool edit_plan_is_empty(const struct edit_request *request);
-
-/* They have been unloaded: nobody finds them any more, and when nobody uses them, they can go. */
-void edit_hide_modules(const uint64_t *bases, uint32_t count);
-void edit_forget_hidden(void);
-void edited_renumber(uint64_t base, uint32_t module_id); /* in a child's arena it has another */
-
 /* --- threads (threads.c) ------------------------------------------------------------------- */
 
 void threads_prepare(void);        /* once, before the others */
@@ -182,11 +141,15 @@ void exec_prepare(void); /* finds the functions that ours stand in for; before a
 void exec_put_back(const char *preload_variable, const char *channel_variable);
 void exec_follow(bool wanted); /* are the programs that it starts recorded, too? */
 
-/* --- sampling (sample.c) ------------------------------------------------------------------- */
+/* --- ticks (tick.c) -------------------------------------------------------------------------- */
 
 enum { SAMPLE_SIGNAL = SIGSTKFLT };
 
-void sample_install(void);
+void tick_install(void);
+
+/* Ticks for which there is no time or no room now; and how many the next sample stands for, too. */
+void tick_owe(struct thread *thread, enum arena_loss why, uint64_t ticks);
+uint64_t tick_settle(struct thread *thread);
 
 /* --- what makes samples (event.c) ----------------------------------------------------------- */
 
@@ -199,10 +162,6 @@ bool event_first_tick(struct thread *thread);
 
 /* One more tick, after so long. */
 void event_once_more(struct thread *thread, uint64_t ns);
-
-/* With --burst: at each tick a burst begins or ends; and the last one does. */
-void burst_tick(struct thread *thread);
-void burst_last(struct thread *thread);
 
 /* Now and then changes the event's period, so that the rate is that of samples per user time. */
 void event_keep_rate(struct thread *thread);

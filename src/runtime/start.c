@@ -4,9 +4,9 @@
  */
 #include "runtime/blocking.h"
 #include "runtime/channel_format.h"
+#include "runtime/engine.h"
 #include "runtime/standins.h"
 #include "runtime/thread.h"
-#include "runtime/trampoline.h"
 
 #include "runtime/arch/x86_64/syscall.h"
 
@@ -33,7 +33,6 @@ static void begin(void)
     if (is_confined() || !channel_attach())
         return;
     exec_follow(guest->flags & CHANNEL_FOLLOW);
-    trampoline_begin();
     modules_refresh();
     thread_begin();
 }
@@ -41,7 +40,7 @@ static void begin(void)
 void begin_in_child(void)
 {
     threads_forget();
-    exact_forget();
+    engine_forked();
     begin(); /* the page is empty now: this is another process */
 }
 
@@ -125,7 +124,7 @@ void standins_prepare(void)
 
 static __attribute__((destructor)) void at_exit(void)
 {
-    exact_process_ends();
+    ENGINE_CALL(process_ends);
     say_cpu_time();
 }
 
@@ -147,7 +146,7 @@ static __attribute__((constructor)) void start(int argc, char **argv, char **env
     threads_prepare();
     /* _start has its arguments from the stack, and pushes two words and the return address. */
     thread_note_stack((uint64_t)argv - 4 * sizeof(uint64_t));
-    sample_install();
+    tick_install();
     modules_watch();
     pthread_atfork(NULL, NULL, begin_in_child);
     begin();

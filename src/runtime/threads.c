@@ -4,7 +4,7 @@
  * allocate, and is used again when the thread has ended.
  */
 #include "runtime/charge.h"
-#include "runtime/trampoline.h"
+#include "runtime/engine.h"
 
 #include "runtime/arch/x86_64/syscall.h"
 
@@ -159,6 +159,7 @@ static bool adopt(struct thread *t)
     threads_unlock();
     charge_thread_begins(t);
     thread_current = t;
+    ENGINE_CALL(thread_begins, t);
     return event_start(t);
 }
 
@@ -186,8 +187,7 @@ void thread_end(void)
         t->record->end_ns = clock_ns(CLOCK_MONOTONIC);
         t->record->paused_ns = arena_paused_ns(guest->arena, t->record->end_ns);
     }
-    trampoline_unmark(t, (uint64_t)__builtin_frame_address(0));
-    exact_thread_ends();
+    ENGINE_CALL(thread_ends, t);
     thread_current = NULL;
     threads_lock();
     for (struct thread **at = &guest->threads; *at; at = &(*at)->next) {

@@ -200,7 +200,8 @@ typedef void visit_fn(const struct engine *engine, const struct arena_record *re
 
 static void each_record(const struct engine *engine, visit_fn *visit, void *argument)
 {
-    const struct arena_record_chunk *chunk = at_place(engine, engine->thread->first_record_chunk);
+    const struct arena_record_chunk *chunk =
+        at_place(engine, exact_counts_in(engine->thread)->first_record_chunk);
     for (; chunk; chunk = at_place(engine, chunk->next)) {
         const uint8_t *bytes = (const uint8_t *)chunk + chunk->start;
         uint32_t used = chunk->used < chunk->room ? chunk->used : chunk->room;
@@ -235,7 +236,7 @@ void engine_begin(struct engine *engine)
         fprintf(stderr, "exact_step: out of memory\n");
         exit(2);
     }
-    memcpy(engine->slow_before, engine->thread->slow, sizeof engine->slow_before);
+    memcpy(engine->slow_before, exact_counts_in(engine->thread)->slow, sizeof engine->slow_before);
     each_record(engine, keep_count, NULL);
 }
 

@@ -8,7 +8,7 @@
 #include "exact_code.h"
 #include "exact_contexts.h"
 
-#include "runtime/arena_format.h"
+#include "runtime/exact/exact_format.h"
 
 struct engine {
     pid_t pid;
@@ -19,7 +19,7 @@ struct engine {
     const uint8_t *arena; /* here */
     const struct arena_thread *thread;
     uint64_t *counts_before; /* by the record's address / ARENA_RECORD_ALIGN */
-    uint64_t slow_before[ARENA_SLOW];
+    uint64_t slow_before[SLOW_REASONS];
 };
 
 /*

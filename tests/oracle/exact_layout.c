@@ -1,6 +1,6 @@
 #include "exact_layout.h"
 
-#include "runtime/exact.h"
+#include "runtime/exact/exact.h"
 
 static_assert(offsetof(struct mirror_entry, tag) == 0 && sizeof(struct mirror_entry) == 16,
               "the tag, then the record");

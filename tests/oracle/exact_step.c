@@ -412,7 +412,8 @@ static bool report(struct run *run)
 {
     const struct exact_truth *t = &run->truth;
     struct balance b = strike(run);
-    const uint64_t *slow = run->engine.thread->slow, *before = run->engine.slow_before;
+    const uint64_t *slow = exact_counts_in(run->engine.thread)->slow,
+                   *before = run->engine.slow_before;
     uint64_t edited = t->calls[FROM_SITE] + t->tail_jumps[FROM_SITE];
     uint64_t left = t->calls[FROM_LEFT_SITE] + t->tail_jumps[FROM_LEFT_SITE];
     uint64_t calls = edited + left;

@@ -2,37 +2,19 @@
  * What samples need to know of engine exact: how to get out of a stub, and, for --verify, whether
  * the records agree with a walk of the stack.
  */
-#include "runtime/counting.h"
-
-#include "runtime/channel_format.h"
-
-extern const char __start_exact_slow_text[] __attribute__((visibility("hidden")));
-extern const char __stop_exact_slow_text[] __attribute__((visibility("hidden")));
+#include "runtime/exact/exact.h"
 
 /* The sample came in the stub of a tail jump: either function is right. */
 static __thread bool was_jumping __attribute__((tls_model("initial-exec")));
 
-bool exact_leave_stub(struct walk_registers *r, uint64_t *restored_below)
+bool exact_leave_code(struct walk_registers *r, uint64_t *restored_below)
 {
-    uint64_t pc = r->value[X86_RIP];
-    was_jumping = false;
-    if (pc >= (uint64_t)__start_exact_slow_text && pc < (uint64_t)__stop_exact_slow_text)
-        return false;
-    pc = edited_behind_pun(pc);
-    const struct edited_module *m = edited_by_stub(pc);
-    if (!m)
-        return true;
-    r->value[X86_RIP] = pc;
-    counting_leave_common(&m->common, r);
-    uint32_t site = edited_site_of_stub(r->value[X86_RIP]);
-    if (!site)
-        return false;
-    uint32_t index = m->by_rank[site - m->first_site];
-    stub_leave(m, index, r);
-    was_jumping = m->sites[index].kind >= SITE_TAIL;
+    bool is_lost;
+    const struct plan_site *site = edited_leave(r, &is_lost);
+    was_jumping = site && site->kind >= SITE_TAIL;
     if (was_jumping)
         *restored_below = r->value[X86_RSP];
-    return true;
+    return !is_lost;
 }
 
 /* The PLT, and the binder behind it, are on their way to the function that was called; of code
@@ -138,7 +120,7 @@ bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *f
                   uint32_t count)
 {
     const struct records *records = exact_records();
-    if (!records || was_jumping || (guest->flags & CHANNEL_FOLD))
+    if (!records || was_jumping || (exact_settings()->flags & EXACT_FOLDS))
         return true; /* there is nothing to compare with */
     exact_resolve_unbound();
     enum { NEAR = 4 };

@@ -20,9 +20,8 @@
  *
  * A function without sites never looks for its record: its callers do not write it to the mirror.
  */
-#include "runtime/counting.h"
-
-#include "runtime/channel_format.h"
+#include "runtime/edit/emit.h"
+#include "runtime/exact/exact.h"
 
 enum {
     RECORD_ENTER = offsetof(struct arena_record, enter),
@@ -42,64 +41,54 @@ ALWAYS_INLINE bool is_tail(const struct plan_site *s)
     return s->kind >= SITE_TAIL;
 }
 
-ALWAYS_INLINE bool folds(void)
+ALWAYS_INLINE bool is_indirect(const struct plan_site *s)
 {
-    return guest->flags & (CHANNEL_FOLD | CHANNEL_SLABS);
+    return s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT;
+}
+
+/* May what a call enters be another context than the one that counts it? */
+ALWAYS_INLINE bool goes_back(void)
+{
+    return (exact_settings()->flags & EXACT_FOLDS) || exact_settings()->k;
 }
 
 /* Its stub has all of the code that counts. */
 ALWAYS_INLINE bool is_fast(const struct plan_site *s)
 {
-    return !(guest->flags & CHANNEL_TRACE) && s->slot_base != SLOT_UNKNOWN;
+    return !(exact_settings()->flags & EXACT_TRACES) && s->slot_base != SLOT_UNKNOWN;
 }
 
 /* --- the common code -------------------------------------------------------------------------- */
 
-/* Leads from all stubs of a module to the slow path and back. */
-uint8_t *counting_write_common(uint8_t *at, const uint8_t *slow_pointer, struct common_code *out)
-{
-    struct emitter e = {.at = at};
-    out->start = e.at;
-    EMIT(&e, "\x51"       /* push rcx: the site */
-             "\xff\x15"); /* call [slow_pointer] */
-    emit_relative(&e, slow_pointer);
-    EMIT(&e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
-             "\xc3");               /* ret */
-    out->end = e.at;
-    return e.at;
-}
+void exact_slow_entry(void) __attribute__((visibility("hidden")));
 
-bool counting_leave_common(const struct common_code *c, struct walk_registers *r)
+/* Leads from all stubs of a module to the slow path and back. The site's number is in rcx. */
+static void write_common(struct emitter *e)
 {
-    const uint32_t push = 1, call = 6;
-    const uint8_t *pc = (const uint8_t *)r->value[X86_RIP];
-    if (pc < c->start || pc >= c->end)
-        return false;
-    if (pc == c->start + push || pc == c->start + push + call)
-        r->value[X86_RSP] += 8;
-    r->value[X86_RIP] = *(const uint64_t *)r->value[X86_RSP];
-    r->value[X86_RSP] += 8;
-    return true;
+    *e->at++ = 0x51; /* push rcx */
+    emit_words(e, 1);
+    EMIT(e, "\xff\x15"); /* call [the pointer behind this] */
+    emit_u32(e, 6);
+    EMIT(e, "\x48\x8d\x64\x24\x08"); /* lea rsp, [rsp + 8] */
+    emit_words(e, -1);
+    EMIT(e, "\xc3"); /* ret */
+    void (*slow)(void) = exact_slow_entry;
+    __builtin_memcpy(e->at, &slow, sizeof slow);
+    e->at += sizeof slow;
 }
 
 /* --- the fast path ---------------------------------------------------------------------------- */
 
-/* The registers that its stub saves: rax, rcx and, at an indirect site, rdx for its target. */
-ALWAYS_INLINE uint32_t saved_count(const struct plan_site *s)
-{
-    return site_is_indirect(s) || !is_fast(s) ? 3 : 2;
-}
-
 /* From rsp, behind these registers, and an indirect site's target. */
 ALWAYS_INLINE unsigned new_slot_at(const struct plan_site *s)
 {
-    return site_is_indirect(s) ? 32 : 16;
+    return is_indirect(s) ? 32 : 16;
 }
 
 /* With --height: is the callee's slot another than before? */
 ALWAYS_INLINE void emit_height(struct emitter *e, const struct plan_site *s)
 {
-    if (!(guest->flags & CHANNEL_HEIGHT))
+    if (!(exact_settings()->flags & EXACT_HEIGHTS))
         return;
     EMIT(e, "\x8d\x4c\x24"); /* lea ecx, [rsp + …] */
     emit_u8(e, new_slot_at(s));
@@ -115,7 +104,7 @@ ALWAYS_INLINE void emit_height(struct emitter *e, const struct plan_site *s)
 /* With --burst: a tag is of one burst alone. */
 ALWAYS_INLINE void emit_epoch(struct emitter *e)
 {
-    if (!(guest->flags & CHANNEL_BURSTS))
+    if (!exact_settings()->burst_ns)
         return;
     EMIT(e, "\x64\x48\x03\x04\x25"); /* add rax, fs:[epoch] */
     emit_fs(e, &exact_state.epoch);
@@ -150,7 +139,7 @@ ALWAYS_INLINE void emit_entry_in_rcx(struct emitter *e)
 /* The record in rax becomes that of the callee's frame, or of this one, after a tail jump. */
 ALWAYS_INLINE void emit_enter(struct emitter *e, const struct plan_site *s)
 {
-    if (is_tail(s) || folds()) {
+    if (is_tail(s) || goes_back()) {
         EMIT(e, "\x8b\x40"); /* mov eax, [rax + enter] */
         emit_u8(e, RECORD_ENTER);
     }
@@ -172,20 +161,16 @@ ALWAYS_INLINE void emit_enter(struct emitter *e, const struct plan_site *s)
 ALWAYS_INLINE void emit_leave(struct emitter *e, const struct edited_module *m,
                               const struct plan_site *s)
 {
-    if (site_is_indirect(s)) {         /* no signal writes to the 128 bytes below rsp */
-        EMIT(e, "\x48\x8d\x64\x24\x08" /* lea rsp, [rsp + 8] */
-                "\xff\x64\x24\xf8");   /* jmp [rsp - 8] */
+    if (is_indirect(s)) {                /* no signal writes to the 128 bytes below rsp */
+        EMIT(e, "\x48\x8d\x64\x24\x08"); /* lea rsp, [rsp + 8] */
+        emit_words(e, -1);
+        EMIT(e, "\xff\x64\x24\xf8"); /* jmp [rsp - 8] */
     } else if (s->got) {
         EMIT(e, "\xff\x25"); /* jmp [got] */
         emit_relative(e, (const uint8_t *)m->base + s->got);
     } else {
         emit_jump(e, (const uint8_t *)m->base + s->target);
     }
-}
-
-ALWAYS_INLINE uint32_t leave_bytes(const struct plan_site *s)
-{
-    return site_is_indirect(s) ? 9 : s->got ? 6 : 5;
 }
 
 /* Calls the slow path, with rax, rcx and rdx on the stack, and takes them back. */
@@ -195,8 +180,10 @@ ALWAYS_INLINE void emit_call(struct emitter *e, const struct edited_module *m,
     EMIT(e, "\xb9"); /* mov ecx, site */
     emit_u32(e, m->first_site + s->rank);
     EMIT(e, "\xe8"); /* call the common code */
-    emit_relative(e, m->common.start);
-    EMIT(e, "\x5a\x59\x58"); /* pop rdx, rcx, rax */
+    emit_relative(e, m->stubs);
+    emit_pop_rdx(e);
+    emit_pop_rcx(e);
+    emit_pop_rax(e);
 }
 
 /* Counts the call of the record in rax, and goes on. */
@@ -208,9 +195,10 @@ ALWAYS_INLINE void emit_counted(struct emitter *e, const struct edited_module *m
     emit_height(e, s);
     if (!(s->flags & SITE_TO_LEAF))
         emit_enter(e, s);
-    if (site_is_indirect(s))
-        EMIT(e, "\x5a"); /* pop rdx */
-    EMIT(e, "\x59\x58"); /* pop rcx, rax */
+    if (is_indirect(s))
+        emit_pop_rdx(e);
+    emit_pop_rcx(e);
+    emit_pop_rax(e);
     emit_leave(e, m, s);
 }
 
@@ -246,14 +234,15 @@ ALWAYS_INLINE uint8_t *emit_others(struct emitter *e, const struct plan_site *s)
 }
 
 ALWAYS_INLINE void emit_fast(struct emitter *e, const struct edited_module *m,
-                             const struct plan_site *s, struct stub_layout *layout,
-                             const uint8_t *stub)
+                             const struct plan_site *s)
 {
-    const bool indirect = site_is_indirect(s);
+    const bool indirect = is_indirect(s);
     const int32_t pushed = (indirect ? 32 : 16) + (is_tail(s) ? 0 : 8);
-    EMIT(e, "\x50\x51"); /* push rax, rcx */
+    emit_push_rax(e);
+    emit_push_rcx(e);
     if (indirect)
-        EMIT(e, "\x52"); /* push rdx */
+        emit_push_rdx(e);
+    const struct stub_row saved = e->now;
     emit_own_slot(e, s, pushed);
     EMIT(e, "\x89\xc1"); /* mov ecx, eax */
     emit_entry_in_rcx(e);
@@ -277,19 +266,19 @@ ALWAYS_INLINE void emit_fast(struct emitter *e, const struct edited_module *m,
         another = emit_near(e, 0x85);
     }
     emit_counted(e, m, s);
-    layout->first_end = (uint16_t)(e->at - stub);
     if (another) {
         land_near(e, another);
+        emit_continue(e, saved);
         uint8_t *not_there = emit_others(e, s);
         emit_counted(e, m, s);
         land_near(e, not_there);
     }
-    layout->slow = (uint16_t)(e->at - stub);
+    emit_continue(e, saved);
     land_away(e, unknown, indirect);
     land_away(e, wrong_function, indirect);
     land_away(e, none, indirect);
     if (!indirect)
-        EMIT(e, "\x52"); /* push rdx */
+        emit_push_rdx(e);
     emit_call(e, m, s);
     emit_leave(e, m, s);
 }
@@ -300,54 +289,41 @@ ALWAYS_INLINE void emit_fast(struct emitter *e, const struct edited_module *m,
 /* Half a million times for a large program: inlined, and with a copy of the emitter, whose pointer
  * is in a register then. */
 ALWAYS_INLINE void write_stub(struct emitter *e, const struct edited_module *m,
-                              const struct plan_site *s, struct stub_layout *layout,
-                              const uint8_t *stub)
+                              const struct plan_site *s)
 {
-    if (guest->flags &
-        CHANNEL_BURSTS) { /* samples and --duration do not go with it: none is here */
+    if (exact_settings()->burst_ns) { /* samples and --duration do not go with it: none is here */
+        const struct stub_row at_site = e->now;
         EMIT(e, "\x64\x48\xff\x04\x25"); /* inc qword fs:[calls] */
         emit_fs(e, &exact_state.calls);
         uint8_t *in_burst = emit_short(e, 0x79); /* jns */
         emit_leave(e, m, s);
         land(e, in_burst);
+        emit_continue(e, at_site);
     }
-    layout->saving = (uint16_t)(e->at - stub);
-    layout->slow = 0;
     if (is_fast(s)) {
-        emit_fast(e, m, s, layout, stub);
+        emit_fast(e, m, s);
         return;
     }
-    EMIT(e, "\x50\x51\x52"); /* push rax, rcx, rdx */
+    emit_push_rax(e);
+    emit_push_rcx(e);
+    emit_push_rdx(e);
     emit_call(e, m, s);
     emit_leave(e, m, s);
-    layout->first_end = (uint16_t)(e->at - stub);
 }
 
-void counting_write(struct emitter *e, const struct edited_module *m, const struct plan_site *s,
-                    struct stub_layout *layout, const uint8_t *stub)
+static void write_site(struct emitter *e, const struct edited_module *m, const struct plan_site *s)
 {
     struct emitter copy = *e;
-    write_stub(&copy, m, s, layout, stub);
+    write_stub(&copy, m, s);
     *e = copy;
 }
 
-/* A stub has one to three parts, each of which ends with pops of one byte each, and leaves. */
-static uint32_t part_end(const struct stub_layout *l, uint32_t at)
+/* With every option on, and some more. */
+static uint32_t most_bytes(const struct plan_site *s)
 {
-    return at < l->first_end ? l->first_end : at < l->slow ? l->slow : l->end;
+    enum { ALL = 256, TABLE = 192 };
+    return is_indirect(s) ? ALL + TABLE : ALL;
 }
 
-uint32_t counting_saved(const struct plan_site *s, const struct stub_layout *l, uint32_t at)
-{
-    const bool is_slow = l->slow && at > l->slow; /* behind a push, if one was needed there */
-    const uint32_t saved = is_slow ? 3 : saved_count(s), leaving = part_end(l, at) - leave_bytes(s);
-    if (at < l->saving + saved)
-        return at < l->saving ? 0 : at - l->saving;
-    return at >= leaving ? 0 : leaving - at < saved ? leaving - at : saved;
-}
-
-bool counting_has_target(const struct plan_site *s, const struct stub_layout *l, uint32_t at)
-{
-    const uint32_t jump = 4; /* until rsp is put right for it */
-    return site_is_indirect(s) && at >= l->saving && at != part_end(l, at) - jump;
-}
+const struct stub_writer counting_stubs = {
+    .most_bytes = most_bytes, .common = write_common, .site = write_site};

@@ -6,7 +6,7 @@
  * stand between two instructions that become one. So a process goes on counting only if it has no
  * other threads then; otherwise its calls are not counted any more, and a message says so.
  */
-#include "runtime/exact.h"
+#include "runtime/edit/edited.h"
 
 #include "runtime/arch/x86_64/syscall.h"
 #include "runtime/channel_format.h"
@@ -144,7 +144,7 @@ static int put_all_back(struct dl_phdr_info *info, size_t bytes, void *unused)
     return 1;
 }
 
-void exact_pause(void)
+void edit_pause(void)
 {
     if (guest->arena->detach || is_confined() ||
         __atomic_exchange_n((uint32_t *)&lock, 1, __ATOMIC_ACQUIRE))
@@ -184,13 +184,13 @@ static int put_all_edits(struct dl_phdr_info *info, size_t bytes, void *unused)
     return 1;
 }
 
-void exact_resume(void)
+bool edit_resume(void)
 {
     if (!is_paused || is_confined() || __atomic_exchange_n((uint32_t *)&lock, 1, __ATOMIC_ACQUIRE))
-        return;
+        return false;
     is_paused = false;
     guest->arena->not_resumed |= !is_alone();
     dl_iterate_phdr(put_all_edits, NULL);
-    exact_forget_stack(); /* frames may have come and gone in the same places */
     __atomic_store_n((uint32_t *)&lock, 0, __ATOMIC_RELEASE);
+    return true;
 }

@@ -1,7 +1,11 @@
-/* One sample: the signal handler. event.c has what makes the kernel send the signal. */
+/*
+ * Engine `sample`: a sample is the stack of the interrupted thread, walked, and one more in its
+ * context. The walks of events (charge.c), and of other engines that take samples, are these, too.
+ */
 #include "runtime/charge.h"
+#include "runtime/engine.h"
 #include "runtime/memory.h"
-#include "runtime/trampoline.h"
+#include "runtime/sample/trampoline.h"
 
 #include "runtime/arch/x86_64/sample_layout.h"
 #include "runtime/arch/x86_64/syscall.h"
@@ -11,11 +15,6 @@
 #include <ucontext.h>
 
 enum { RED_ZONE = 128, PAGE = 4096 };
-
-static_assert(SAMPLE_SIGNAL_NUMBER == SAMPLE_SIGNAL && SAMPLE_ROOM < PAGE &&
-                  offsetof(struct thread, stack_start) == THREAD_STACK_START &&
-                  offsetof(struct thread, stack_end) == THREAD_STACK_END,
-              "the assembly has these numbers");
 
 static void take_registers(const ucontext_t *context, struct walk_registers *r)
 {
@@ -144,50 +143,23 @@ static void verify(struct thread *t, const struct walk_modules *modules,
     bool same = plain.count == t->stack.count && plain.end == t->stack.end;
     for (uint32_t i = 0; same && i < plain.count; i++)
         same = frames[plain.count - 1 - i].pc == t->stack.frames[i].pc;
-    if (same && (guest->flags & CHANNEL_EXACT) && t->stack.end == WALK_COMPLETE)
-        same = exact_agrees(modules, t->stack.frames, t->stack.count);
+    if (same && t->stack.end == WALK_COMPLETE)
+        same = ENGINE_ASK(true, agrees, modules, t->stack.frames, t->stack.count);
     t->record->verify_checked++;
     t->record->verify_differ += !same;
 }
 
-/*
- * Ticks for which there is no time or no room yet are lost if nothing better comes; the thread's
- * next sample stands for them as well.
- */
-static void owe(struct thread *t, enum arena_loss why, uint64_t ticks)
-{
-    t->owed[why] += (uint32_t)ticks;
-    __atomic_fetch_add((uint64_t *)&guest->arena->lost[why], ticks, __ATOMIC_RELAXED);
-}
-
-static uint64_t settle(struct thread *t)
-{
-    static const enum arena_loss reasons[] = {LOST_BUSY, LOST_NO_ROOM};
-    uint64_t ticks = 0;
-    for (unsigned i = 0; i < 2; i++) {
-        uint32_t *owed = &t->owed[reasons[i]];
-        if (!*owed)
-            continue;
-        ticks += *owed;
-        __atomic_fetch_sub((uint64_t *)&guest->arena->lost[reasons[i]], *owed, __ATOMIC_RELAXED);
-        *owed = 0;
-    }
-    t->record->merged += ticks;
-    return ticks;
-}
-
-/* One sample may stand for several ticks. False: there is no room for it yet. */
-static bool take_sample(struct thread *t, const ucontext_t *context, uint64_t ticks)
+bool sample_take(struct thread *t, const ucontext_t *context, uint64_t ticks)
 {
     if (!sample_enter_phase(t)) {
-        owe(t, LOST_NO_ROOM, ticks);
+        tick_owe(t, LOST_NO_ROOM, ticks);
         return false;
     }
     struct walk_registers r;
     take_registers(context, &r);
     uint64_t restored_below = 0;
-    if ((guest->flags & CHANNEL_EXACT) && !exact_leave_stub(&r, &restored_below)) {
-        owe(t, LOST_BUSY, ticks);
+    if (!ENGINE_ASK(true, leave_code, &r, &restored_below)) {
+        tick_owe(t, LOST_BUSY, ticks);
         return true;
     }
     const struct walk_modules *modules = guest->modules;
@@ -207,10 +179,10 @@ static bool take_sample(struct thread *t, const ucontext_t *context, uint64_t ti
         t->stack.past_count = 0; /* the nodes of its frames are not complete */
         trampoline_forget(t);
         tree_want(&t->tree, t->stack.count);
-        owe(t, LOST_NO_ROOM, ticks);
+        tick_owe(t, LOST_NO_ROOM, ticks);
         return false;
     }
-    uint64_t weight = ticks + settle(t);
+    uint64_t weight = ticks + tick_settle(t);
     ((struct arena_node *)arena_at(node))->count += (uint32_t)weight;
     struct arena_thread *record = t->record;
     record->samples += weight;
@@ -226,87 +198,17 @@ static bool take_sample(struct thread *t, const ucontext_t *context, uint64_t ti
     return true;
 }
 
-/*
- * More than the last sample can have cost. What the clock says beyond that was spent on something
- * else: another thread had the processor. In time stamps, of which there are at most 5 in a ns.
- */
-static uint64_t most_ticks(const struct thread *t)
+static void rest(struct thread *t, uint64_t sp)
 {
-    enum { TICKS = 5, FIXED_NS = 20000, NEW_NS = 500, KEPT_NS = 20, VERIFY_NS = 500 };
-    uint64_t all = t->stack.count, kept = t->stack.kept;
-    uint64_t ns = FIXED_NS + (all - kept) * NEW_NS + kept * KEPT_NS;
-    if (guest->flags & CHANNEL_VERIFY)
-        ns += all * VERIFY_NS;
-    return ns * TICKS;
+    trampoline_unmark(t, sp);
 }
 
-/* Called by sample_entry, which has seen that there is stack for it. */
-void sample_on_signal(int number, siginfo_t *info, void *context)
-    __attribute__((visibility("hidden")));
-void sample_entry(int number, siginfo_t *info, void *context) __attribute__((visibility("hidden")));
-
-void sample_on_signal(int number, siginfo_t *info, void *context)
+static void end_thread(struct thread *t)
 {
-    (void)number;
-    uint64_t start = time_stamp();
-    struct thread *t = thread_self();
-    if (!guest->arena)
-        return;
-    if (!t || t->of != guest || !t->record) {
-        arena_count_loss(LOST_NO_THREAD);
-        return;
-    }
-    event_count_fired(t);
-    t->record->arrived++;
-    if (guest->flags & CHANNEL_BURSTS) {
-        burst_tick(t);
-        return;
-    }
-    if (t->first_period_ns) {
-        if (!event_first_tick(t))
-            return;
-        start = time_stamp(); /* once in a thread's life: no reason to pause after it */
-    }
-    if (guest->arena->detach && (guest->flags & CHANNEL_EXACT)) {
-        t->busy = 1;
-        detach_tick(t);
-        t->busy = 0;
-    }
-    if (!(guest->arena->events.mask & EVENTS_BY_SAMPLES))
-        return;
-    uint64_t sp = (uint64_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RSP];
-    if (guest->arena->paused || guest->arena->program_paused) {
-        trampoline_unmark(t, sp);
-        return;
-    }
-    /* However deep the stack, little of the time is ours: the program must get on. */
-    enum { SHARE = 8, SHARE_WITHOUT_ROOM = 1 };
-    uint64_t ticks = t->timer < 0 ? 1 : event_timer_ticks(t, info);
-    if (!ticks)
-        return;
-    if (start - t->handler_end < t->pause_ticks || charge_is_under_way(t, sp)) {
-        owe(t, LOST_BUSY, ticks);
-        return;
-    }
-    t->busy = 1;
-    unsigned share = take_sample(t, context, ticks) ? SHARE : SHARE_WITHOUT_ROOM;
-    t->handler_end = time_stamp();
-    uint64_t took = t->handler_end - start;
-    t->pause_ticks = share * (took < most_ticks(t) ? took : most_ticks(t));
-    t->record->handler_ticks += took;
-    t->record->handler_histogram[histogram_bucket(took)]++;
-    event_keep_rate(t);
-    t->busy = 0;
+    trampoline_unmark(t, (uint64_t)__builtin_frame_address(0));
 }
 
-/*
- * libc installs it, with its own return from signal handlers, which unwinders know. No other signal
- * gets in while it runs: a handler of the program could jump out of it, or cancel the thread in it.
- */
-void sample_install(void)
-{
-    struct sigaction action = {.sa_sigaction = sample_entry, .sa_flags = SA_SIGINFO | SA_RESTART};
-    /* sigfillset leaves out the two of libc's own, one of which cancels threads. */
-    memset(&action.sa_mask, 0xff, sizeof action.sa_mask);
-    masks_real_sigaction(SAMPLE_SIGNAL, &action, NULL);
-}
+const struct engine engine_sample = {.process_begins = trampoline_begin,
+                                     .thread_ends = end_thread,
+                                     .sample = sample_take,
+                                     .rests = rest};

@@ -11,7 +11,7 @@
  * A page may serve many sites of its module. Each takes a mapping, of which a process has 65,530:
  * their number is limited.
  */
-#include "runtime/exact.h"
+#include "runtime/edit/edited.h"
 
 #include "runtime/arch/x86_64/syscall.h"
 #include "runtime/search.h"
@@ -237,12 +237,12 @@ uint32_t pun_sites(struct edited_module *m, uint32_t sites)
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1)
                     : NULL;
     uint32_t failed = 0;
-    for (uint32_t i = m->plan->site_count; i-- > 0 && sites;) {
-        if (m->sites[i].tier != TIER_PUN || !m->layouts[i].end)
+    for (uint32_t i = m->site_count; i-- > 0 && sites;) {
+        if (m->sites[i].tier != TIER_PUN || !m->layouts[i].bytes)
             continue;
         uint64_t stub = (uint64_t)m->stubs + m->layouts[i].start;
         if (!p.table || !make_pun(&p, &m->sites[i], stub)) {
-            m->layouts[i].end = 0;
+            m->layouts[i].bytes = 0;
             failed++;
         }
     }

@@ -13,29 +13,30 @@
  * handler of a signal, or where two stacks share a place of the mirror. Frames that are entered
  * from code that is not edited are never known by the mirror alone.
  *
- *   stubs.c     the code that takes the place of a site
- *   counting.c  the part of it that counts: the fast path
- *   edit.c      which modules are edited; their sites
- *   pun.c       sites that are too short for a jump: where one leads all the same
- *   exact.c     the slow path: contexts that are new, stacks that must be walked
- *   records.c   a thread's records, and how they are found
- *   burst.c     counting for a short time now and then
- *   agrees.c    samples: out of the stubs, and --verify
- *   detach.c    the original code is put back at the end of --duration
- *   pause.c     and while the program says so
+ *   engine_exact.c  when what happens
+ *   counting.c      what is done at a site: the fast path, in machine code
+ *   exact.c         the slow path: contexts that are new, stacks that must be walked
+ *   records.c       a thread's records, and how they are found
+ *   burst.c         counting for a short time now and then
+ *   agrees.c        --verify
+ *
+ * The code of the program is changed by the editor (runtime/edit).
  */
 #ifndef RUNTIME_EXACT_H
 #define RUNTIME_EXACT_H
 
-#include "edit/plan_format.h"
-#include "runtime/process.h"
+#include "runtime/edit/edited.h"
+#include "runtime/exact/exact_format.h"
 
-/*
- * Code of the slow path that runs with signals: no sample may come there, since nobody could walk
- * out of it. Such functions call only each other.
- */
-#define SLOW_TEXT     __attribute__((section("exact_slow_text"), used, noinline))
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+static inline const struct exact_settings *exact_settings(void)
+{
+    return exact_settings_in(guest->settings);
+}
+
+/* What is done at sites (counting.c). */
+extern const struct stub_writer counting_stubs __attribute__((visibility("hidden")));
 
 /*
  * Slots lie at 8 of 16 bytes, as the ABI has the stack at a call. The tag tells those apart that
@@ -164,144 +165,24 @@ struct arena_record *records_bound(struct records *r, struct arena_record *unbou
 /* A record below the root for stacks whose outer frames are not known. */
 struct arena_record *records_gap(struct records *r, uint32_t walk_end);
 
-/* --- edit.c --------------------------------------------------------------------------------- */
+/* --- burst.c -------------------------------------------------------------------------------- */
 
-/* Where the parts of a site's stub begin, from its start; see stubs.c. */
-struct stub_layout {
-    uint32_t start; /* from the start of the stubs */
-    /* From its own start: where it saves registers, where its first part ends, where the slow one
-     * begins (0: it is the first), and the end (0: the site has none). */
-    uint16_t saving, first_end, slow, end;
-};
+/* With --burst: at each tick a burst begins or ends; and the last one does. */
+void burst_tick(struct thread *thread);
+void burst_last(struct thread *thread);
 
-/* What the stubs of a module share: the way to the slow path. */
-struct common_code {
-    const uint8_t *start;
-    const uint8_t *end;
-};
+/* --- agrees.c ------------------------------------------------------------------------------- */
 
-/* An executable segment of a module: two mappings of the file as it is, for detach.c. */
-enum { MOST_PRISTINE = 4 };
+/* As in struct engine. */
+bool exact_leave_code(struct walk_registers *registers, uint64_t *restored_below);
+bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *frames,
+                  uint32_t count);
 
-struct pristine {
-    uint64_t start, bytes, offset; /* the last: in the file */
-    uint8_t *copies[2];            /* NULL: could not be had, or has been used */
-    uint8_t *edited;               /* while the program pauses its measurement: the edited code */
-    bool has_rooms;
-};
+/* --- exact.c -------------------------------------------------------------------------------- */
 
-/* One edited module; sites are numbered through all of them. */
-struct edited_module {
-    uint64_t base;
-    uint32_t first_site;
-    uint32_t module_id;
-    const struct plan_header *plan;
-    const struct plan_site *sites;
-    const uint32_t *by_rank; /* a site's number is its rank, from first_site on */
-    const uint8_t *code;
-    uint8_t *stubs;
-    uint64_t stub_bytes;
-    struct common_code common;   /* at the start of the stubs */
-    struct stub_layout *layouts; /* in the same piece of memory */
-    struct pristine pristine[MOST_PRISTINE];
-    unsigned pristine_count;
-    struct edit_request from; /* its plan and its descriptor are not there any more */
-    uint64_t device, inode;   /* of its file */
-    uint64_t *pun_pages;      /* there, too: addresses of the pages that puns lead to, sorted */
-    uint32_t pun_page_count;
-};
-
-/*
- * Those that are loaded, by first_site. A module that is loaded again has new numbers: another may
- * lie there now.
- */
-enum { EDITED_MOST = 4096 };
-
-struct edited_list {
-    _Atomic uint32_t count;
-    struct edited_module *items[EDITED_MOST];
-};
-
-/*
- * All that follows, but for edited_by_site, is for handlers and the slow path, while their thread
- * is busy: what they find is there until they are over.
- */
-const struct edited_list *edited_loaded(void);
-
-const struct edited_module *edited_by_site(uint32_t site);
-
-/* The numbers of a function's sites; false: it has none that is edited. */
-bool edited_sites_of(uint64_t function, uint32_t *first, uint32_t *count);
-
-/* The site whose return address this is, if its calls are counted; 0: none. */
-uint32_t edited_site_behind(uint64_t address);
-
-/* Is a function's module not edited, or one of its tail jumps? */
-bool edited_has_gaps(uint64_t base, uint32_t function);
-
-/* The site whose stub holds an address; 0: none. */
-uint32_t edited_site_of_stub(uint64_t address);
-
-/* The site that a record was entered by, from its key; 0: none whose calls are counted. */
-uint32_t edited_site_of_key(uint64_t site_key);
-
-/* The module whose stubs hold an address, or NULL. */
-const struct edited_module *edited_by_stub(uint64_t address);
-
-/* Is this the way from a site to its stub? Then the stub's address, otherwise the same. */
-uint64_t edited_behind_pun(uint64_t address);
-
-/* Memory at this address, or NULL if it is in use. */
-uint8_t *edit_map_at(uint64_t address, uint64_t bytes);
-
-/* --- pun.c ---------------------------------------------------------------------------------- */
-
-/*
- * Makes the puns of a module that has `sites` of them, after all its other edits. Those for which
- * there is no place lose their stub; returns their number.
- */
-uint32_t pun_sites(struct edited_module *module, uint32_t sites);
-uint64_t pun_table_bytes(uint32_t sites); /* what pun_pages may take up */
-
-void pun_forget(struct edited_module *module);
-
-/* Where a jump on one of the module's pages leads; 0: it is none. */
-uint64_t pun_leads_to(const struct edited_module *module, uint64_t pc);
-
-/* --- detach.c -------------------------------------------------------------------------------- */
-
-void pristine_map(struct edited_module *m, const struct edit_request *r);
-void pristine_unmap(struct edited_module *m);
-
-/* A mapping of the file as it is; NULL: could not be had. */
-uint8_t *pristine_copy(const struct pristine *p, int file);
-
-/* One of the copies takes the place of the code. */
-bool pristine_put_back(struct pristine *p, unsigned copy);
-
-/* The rooms of short sites, as they are now, go into the first copy. Is there any? */
-bool pristine_keep_rooms(const struct edited_module *m, struct pristine *p);
-
-/* Does a thread of this process wait in the kernel? */
-bool thread_sleeps(uint32_t tid);
-
-/* Reads /proc/self/task/TID/NAME; how many bytes came, less than 0 when there is no such thread. */
-long thread_read(uint32_t tid, const char *name, char *text, unsigned bytes);
-
-/* --- stubs.c -------------------------------------------------------------------------------- */
-
-enum { STUB_POINTER_BYTES = 16, STUB_COMMON_BYTES = 48 };
-
-/* Writes the stub of a site at `at` and points the site at it. Returns where the stub ends. */
-uint8_t *stub_write(uint8_t *at, const struct edited_module *module, uint32_t index);
-
-uint32_t stub_most_bytes(const struct plan_site *site);
-
-/* Changes registers inside a stub to what they were at its site. */
-void stub_leave(const struct edited_module *module, uint32_t index, struct walk_registers *r);
-
-/* --- exact.c, for agrees.c ----------------------------------------------------------------------
- */
+void exact_forget(void); /* in a child that was forked */
+void exact_thread_ends(struct thread *thread);
+void exact_process_ends(void);
 
 /* The record that the mirror has for a slot, if it is that of the frame which is there now. */
 struct arena_record *mirror_find(uint64_t slot);

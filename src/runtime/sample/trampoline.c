@@ -1,8 +1,8 @@
-#include "runtime/trampoline.h"
+#include "runtime/sample/trampoline.h"
 
 #include "runtime/arch/x86_64/syscall.h"
 #include "runtime/arch/x86_64/trampoline_layout.h"
-#include "runtime/channel_format.h"
+#include "runtime/sample/sample_format.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -93,7 +93,7 @@ void trampoline_begin(void)
     uint64_t shadow_stack = 0;
     process_number++;
     long known = raw_syscall3(SYS_arch_prctl, ARCH_SHSTK_STATUS, (long)&shadow_stack, 0);
-    enabled = (guest->flags & CHANNEL_TRAMPOLINE) && !(known == 0 && shadow_stack);
+    enabled = sample_settings_in(guest->settings)->trampoline && !(known == 0 && shadow_stack);
 }
 
 bool trampoline_is_on(void)

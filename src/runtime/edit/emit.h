@@ -1,13 +1,94 @@
-/* Writing machine code. No function of libc is called: the text may be libc's own. */
+/*
+ * Writing machine code, and beside it the rows that say what the code does to the stack. No
+ * function of libc is called: the text may be libc's own.
+ */
 #ifndef RUNTIME_EMIT_H
 #define RUNTIME_EMIT_H
+
+#include "runtime/edit/rows.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* `now`: the row that holds behind what has been written; its `at` means nothing. */
 struct emitter {
     uint8_t *at;
+    const uint8_t *start; /* of the stub */
+    struct stub_row now;
+    struct stub_row *next; /* where the next row goes */
 };
+
+/* More than a stub ever has; one before the first, which is none. */
+enum { EMIT_MOST_ROWS = 64 };
+
+/* From here on, `now` holds. */
+ALWAYS_INLINE void emit_row(struct emitter *e)
+{
+    e->now.at = (uint16_t)(e->at - e->start);
+    e->next -= e->next[-1].at == e->now.at; /* nothing was written since the last one */
+    *e->next++ = e->now;
+}
+
+/* The code that begins here is jumped to from where this was the row. */
+ALWAYS_INLINE void emit_continue(struct emitter *e, struct stub_row row)
+{
+    e->now = row;
+    emit_row(e);
+}
+
+/* An instruction has been written that puts so many words on the stack, or takes them off. */
+ALWAYS_INLINE void emit_words(struct emitter *e, int words)
+{
+    e->now.words = (uint8_t)(e->now.words + words);
+    emit_row(e);
+}
+
+#define EMIT_PUSH(e, reg, opcode)                                                                  \
+    do {                                                                                           \
+        *(e)->at++ = (opcode);                                                                     \
+        (e)->now.reg = ++(e)->now.words;                                                           \
+        emit_row(e);                                                                               \
+    } while (0)
+
+#define EMIT_POP(e, reg, opcode)                                                                   \
+    do {                                                                                           \
+        *(e)->at++ = (opcode);                                                                     \
+        (e)->now.reg = 0;                                                                          \
+        (e)->now.words--;                                                                          \
+        emit_row(e);                                                                               \
+    } while (0)
+
+ALWAYS_INLINE void emit_push_rax(struct emitter *e)
+{
+    EMIT_PUSH(e, rax, 0x50);
+}
+
+ALWAYS_INLINE void emit_push_rcx(struct emitter *e)
+{
+    EMIT_PUSH(e, rcx, 0x51);
+}
+
+ALWAYS_INLINE void emit_push_rdx(struct emitter *e)
+{
+    EMIT_PUSH(e, rdx, 0x52);
+}
+
+ALWAYS_INLINE void emit_pop_rax(struct emitter *e)
+{
+    EMIT_POP(e, rax, 0x58);
+}
+
+ALWAYS_INLINE void emit_pop_rcx(struct emitter *e)
+{
+    EMIT_POP(e, rcx, 0x59);
+}
+
+ALWAYS_INLINE void emit_pop_rdx(struct emitter *e)
+{
+    EMIT_POP(e, rdx, 0x5a);
+}
 
 /* A copy of so few bytes, whose number the compiler knows, is a few stores and no call. */
 #define EMIT(e, text)                                                                              \

@@ -3,7 +3,7 @@
  * back to the stub and the number of the site on the stack. All general registers are saved; the C code does not touch
  * the others.
  */
-        .section exact_slow_text, "ax", @progbits
+        .section stub_text, "ax", @progbits
         .globl exact_slow_entry
         .hidden exact_slow_entry
         .type exact_slow_entry, @function

@@ -1,7 +1,6 @@
-#include "runtime/exact.h"
+#include "runtime/exact/exact.h"
 
 #include "runtime/arch/x86_64/syscall.h"
-#include "runtime/channel_format.h"
 #include "runtime/memory.h"
 #include "runtime/thread.h"
 
@@ -54,11 +53,6 @@ void exact_forget(void)
 static void *map_private(uint64_t bytes)
 {
     return raw_mmap(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
-}
-
-ALWAYS_INLINE bool folds(void)
-{
-    return guest->flags & CHANNEL_FOLD;
 }
 
 /*
@@ -197,11 +191,10 @@ void exact_forget_stack(void)
         raw_syscall3(SYS_madvise, (long)mine->mirror, MIRROR_MAPPED, MADV_DONTNEED);
 }
 
-void exact_thread_ends(void)
+void exact_thread_ends(struct thread *thread)
 {
     struct exact_thread *t = mine;
-    if (thread_self() && thread_self()->of == guest && thread_self()->record)
-        burst_last(thread_self());
+    burst_last(thread);
     mine = NULL;
     exact_state = STATE_AT_FIRST;
     if (!t || t->number != guest->number || is_confined())
@@ -292,7 +285,7 @@ static struct entered entered_by(struct exact_thread *t, uint64_t call, uint32_t
     how.ret = call;
     how.is_indirect = true;
     const struct edited_module *m = edited_by_site(how.site);
-    const struct plan_site *s = &m->sites[m->by_rank[how.site - m->first_site]];
+    const struct plan_site *s = edited_site(m, how.site);
     if (s->kind == SITE_CALL) {
         how.target = target_of(m, s);
         how.is_indirect = false;
@@ -442,7 +435,7 @@ ALWAYS_INLINE void call_at(const struct slow_frame *f, struct call *c)
 {
     uint32_t number = (uint32_t)f->site;
     const struct edited_module *m = edited_by_site(number);
-    const struct plan_site *s = &m->sites[m->by_rank[number - m->first_site]];
+    const struct plan_site *s = edited_site(m, number);
     bool is_indirect = s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT;
     c->module = m;
     c->site = s;
@@ -495,12 +488,13 @@ static void trace_call(struct exact_thread *t, const struct arena_record *counte
     struct arena_trace_chunk *chunk = t->trace;
     if (!chunk || chunk->count == ARENA_TRACE_CALLS) {
         struct arena_trace_chunk *next = records_memory(sizeof *next);
+        struct exact_counts *counts = exact_counts_in(t->records.thread);
         if (!next) {
-            t->records.thread->trace_lost++;
+            counts->trace_lost++;
             return;
         }
-        next->next = t->records.thread->first_trace_chunk;
-        t->records.thread->first_trace_chunk = arena_place(next);
+        next->next = counts->first_trace_chunk;
+        counts->first_trace_chunk = arena_place(next);
         t->trace = chunk = next;
     }
     chunk->places[chunk->count] = arena_place(counter);
@@ -526,7 +520,7 @@ static enum slow_reason count_call(struct exact_thread *t, const struct slow_fra
         }
     }
     counter->count++;
-    if (guest->flags & CHANNEL_TRACE)
+    if (exact_settings()->flags & EXACT_TRACES)
         trace_call(t, counter);
     note_height(counter, c.how.slot);
     if (!c.is_tail)
@@ -546,13 +540,13 @@ static void count_or_not(const struct slow_frame *f)
         return;
     }
     if (t->busy) {
-        t->records.thread->slow[SLOW_UNCOUNTED]++;
+        exact_counts_in(t->records.thread)->slow[SLOW_UNCOUNTED]++;
         return;
     }
     t->busy = true;
     uint32_t was_busy = t->thread->busy;
     t->thread->busy = 1; /* the modules must not change now */
-    t->records.thread->slow[count_call(t, f)]++;
+    exact_counts_in(t->records.thread)->slow[count_call(t, f)]++;
     t->thread->busy = was_busy;
     exact_state.others = t->records.others;
     exact_state.others_mask = (uint64_t)(t->records.room - 1) * sizeof *t->records.others;
@@ -563,13 +557,13 @@ static void count_or_not(const struct slow_frame *f)
  * The usual reason to be here, a context that is new below one that is known, with signals: to mask
  * them takes longer than all the rest. What is written is in order after each instruction.
  */
-SLOW_TEXT static bool count_quickly(struct exact_thread *t, const struct slow_frame *f)
+STUB_TEXT static bool count_quickly(struct exact_thread *t, const struct slow_frame *f)
 {
     struct call c;
     call_at(f, &c);
     struct arena_record *own = c.slot ? find_in_mirror(c.slot) : NULL;
-    if (!own || c.how.site - own->first_site >= own->site_count || c.is_tail || folds() ||
-        (guest->flags & CHANNEL_TRACE))
+    if (!own || c.how.site - own->first_site >= own->site_count || c.is_tail ||
+        (exact_settings()->flags & (EXACT_FOLDS | EXACT_TRACES)))
         return false;
     const struct callee *callee = callee_place(t, c.how.target);
     c.how.callee = *callee;
@@ -584,7 +578,7 @@ SLOW_TEXT static bool count_quickly(struct exact_thread *t, const struct slow_fr
     if (!(c.site->flags & SITE_TO_LEAF))
         *entry_of(c.new_slot) =
             (struct mirror_entry){c.new_slot + c.how.ret + exact_state.epoch, new};
-    t->records.thread->slow[SLOW_NEW]++;
+    exact_counts_in(t->records.thread)->slow[SLOW_NEW]++;
     return true;
 }
 
@@ -592,7 +586,7 @@ SLOW_TEXT static bool count_quickly(struct exact_thread *t, const struct slow_fr
  * Where the slow path is entered and left. All else is done without signals: a handler could leave
  * by longjmp; and on a stack of its own, since the program's may be a small one for signals.
  */
-void exact_slow(const struct slow_frame *f) __attribute__((visibility("hidden"))) SLOW_TEXT;
+void exact_slow(const struct slow_frame *f) __attribute__((visibility("hidden"))) STUB_TEXT;
 void exact_on_stack(void *stack, void (*work)(const struct slow_frame *),
                     const struct slow_frame *f) __attribute__((visibility("hidden")));
 

@@ -1,7 +1,6 @@
-#include "runtime/exact.h"
+#include "runtime/exact/exact.h"
 
 #include "runtime/arch/x86_64/syscall.h"
-#include "runtime/channel_format.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -100,8 +99,9 @@ static bool new_chunk(struct records *r, uint64_t least)
                      (long)(room & ~(uint64_t)(PAGE - 1)) - PAGE, MADV_POPULATE_WRITE);
     chunk->start = (uint32_t)(sizeof *chunk + ((ARENA_RECORD_SHIFT - address) & (align - 1)));
     chunk->room = (uint32_t)room;
-    chunk->next = r->thread->first_record_chunk;
-    r->thread->first_record_chunk = arena_place(chunk);
+    struct exact_counts *counts = exact_counts_in(r->thread);
+    chunk->next = counts->first_record_chunk;
+    counts->first_record_chunk = arena_place(chunk);
     r->chunk = chunk;
     return true;
 }
@@ -138,8 +138,8 @@ static struct arena_record *record_at(uint32_t address)
 
 ALWAYS_INLINE bool is_at_limit(void)
 {
-    const struct arena_header *arena = exact_state.arena;
-    return arena->most_records && arena->records >= arena->most_records;
+    uint64_t most = exact_settings()->most_records;
+    return most && exact_process_in(exact_state.arena)->records >= most;
 }
 
 /*
@@ -182,7 +182,8 @@ ALWAYS_INLINE void fill(const struct records *r, struct arena_record *new,
     new->slot = how->slot;
     new->site = how->site_key;
     new->callee = how->callee.key;
-    __atomic_fetch_add((uint64_t *)&exact_state.arena->records, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add((uint64_t *)&exact_process_in(exact_state.arena)->records, 1,
+                       __ATOMIC_RELAXED);
 }
 
 static struct arena_record *new_record(struct records *r, const struct arena_record *parent,
@@ -199,7 +200,7 @@ static struct arena_record *new_record(struct records *r, const struct arena_rec
     return new;
 }
 
-SLOW_TEXT struct arena_record *records_quick_child(struct records *r, struct arena_record *parent,
+STUB_TEXT struct arena_record *records_quick_child(struct records *r, struct arena_record *parent,
                                                    const struct entered *how)
 {
     uint32_t *first = &parent->child_by_site[how->site - parent->first_site];
@@ -220,7 +221,7 @@ bool records_begin(struct records *r, struct arena_thread *thread)
     const struct entered thread_start = {0};
     const struct entered no_room = {.callee.key = KEY_MAKE(0, KEY_GAP, WALK_LIMIT),
                                     .flags = RECORD_OVERFLOW};
-    *r = (struct records){.thread = thread, .room = FIRST_ENTRIES, .k = exact_state.arena->k};
+    *r = (struct records){.thread = thread, .room = FIRST_ENTRIES, .k = exact_settings()->k};
     r->root = new_record(r, NULL, &thread_start);
     if (r->root) /* made while there is room: it is needed when there is none */
         r->overflow = new_record(r, r->root, &no_room);
@@ -242,7 +243,7 @@ void records_end(struct records *r)
 static struct arena_record *earlier(const struct records *r, struct arena_record *parent,
                                     const struct entered *how)
 {
-    bool folds = guest->flags & CHANNEL_FOLD;
+    bool folds = exact_settings()->flags & EXACT_FOLDS;
     if (!folds && !(how->flags & RECORD_TAIL))
         return NULL;
     for (struct arena_record *at = parent; at != r->root; at = arena_at(at->parent)) {
@@ -445,7 +446,7 @@ static struct entered entered_as(const struct arena_record *record)
 {
     uint32_t site = edited_site_of_key(record->site);
     const struct edited_module *m = site ? edited_by_site(site) : NULL;
-    enum site_kind kind = m ? m->sites[m->by_rank[site - m->first_site]].kind : SITE_CALL;
+    enum site_kind kind = m ? edited_site(m, site)->kind : SITE_CALL;
     bool is_indirect = kind == SITE_CALL_INDIRECT || kind == SITE_TAIL_INDIRECT;
     if (!is_indirect && !is_at_site(record, site))
         site = 0; /* a direct call to another function, which then went on here */

@@ -1,0 +1,156 @@
+/*
+ * Modules that have been edited: their sites, their stubs, and how they are found by addresses.
+ *
+ *   edit.c      applies the plan of a module
+ *   edited.c    the modules that are, and their sites
+ *   stubs.c     the part of a stub that is the same whatever is done there; the site itself
+ *   rows.c      leaving a stub
+ *   pun.c       sites that are too short for a jump: where one leads all the same
+ *   pristine.c  the code as it is in the file, for
+ *   detach.c    the end of --duration, and
+ *   pause.c     the pauses of a program
+ */
+#ifndef RUNTIME_EDITED_H
+#define RUNTIME_EDITED_H
+
+#include "edit/plan_format.h"
+#include "runtime/edit/edit.h"
+#include "runtime/edit/rows.h"
+
+/* An executable segment of a module: two mappings of the file as it is. */
+enum { MOST_PRISTINE = 4 };
+
+struct pristine {
+    uint64_t start, bytes, offset; /* the last: in the file */
+    uint8_t *copies[2];            /* NULL: could not be had, or has been used */
+    uint8_t *edited;               /* while the program pauses its measurement: the edited code */
+    bool has_rooms;
+};
+
+/* One edited module; sites are numbered through all of them. */
+struct edited_module {
+    uint64_t base;
+    uint32_t first_site;
+    uint32_t module_id;
+    const struct plan_header *plan; /* NULL: not in use */
+    const struct plan_site *sites;
+    uint32_t site_count;
+    const uint32_t *by_rank; /* a site's number is its rank, from first_site on */
+    const uint8_t *code;
+    uint8_t *stubs; /* the common code, then those of the sites */
+    uint64_t stub_bytes;
+    struct stub_layout common;
+    struct stub_layout *layouts; /* in the same piece of memory */
+    struct pristine pristine[MOST_PRISTINE];
+    unsigned pristine_count;
+    struct edit_request from; /* its plan and its descriptor are not there any more */
+    uint64_t device, inode;   /* of its file */
+    uint64_t *pun_pages;      /* there, too: addresses of the pages that puns lead to, sorted */
+    uint32_t pun_page_count;
+};
+
+/*
+ * Those that are loaded, by first_site. A module that is loaded again has new numbers: another may
+ * lie there now.
+ */
+enum { EDITED_MOST = 4096 };
+
+struct edited_list {
+    _Atomic uint32_t count;
+    struct edited_module *items[EDITED_MOST];
+};
+
+/* --- edited.c ------------------------------------------------------------------------------- */
+
+/*
+ * All that follows, but for edited_by_site, is for handlers and the slow paths of engines, while
+ * their thread is busy: what they find is there until they are over.
+ */
+const struct edited_list *edited_loaded(void);
+
+/* This one is STUB_TEXT. */
+const struct edited_module *edited_by_site(uint32_t site);
+
+/* The site of that number in its module. */
+static inline const struct plan_site *edited_site(const struct edited_module *m, uint32_t site)
+{
+    return &m->sites[m->by_rank[site - m->first_site]];
+}
+
+/* The numbers of a function's sites; false: it has none that is edited. */
+bool edited_sites_of(uint64_t function, uint32_t *first, uint32_t *count);
+
+/* The site whose return address this is, if it is edited; 0: none. */
+uint32_t edited_site_behind(uint64_t address);
+
+/* Is a function's module not edited, or one of its tail jumps? */
+bool edited_has_gaps(uint64_t base, uint32_t function);
+
+/* The site of a key, of a return address or a tail jump; 0: none that is edited. */
+uint32_t edited_site_of_key(uint64_t site_key);
+
+/*
+ * Changes registers inside a stub to those at its site, which is returned; NULL: they are not in
+ * one. `is_lost`: they are where nobody knows the way out.
+ */
+const struct plan_site *edited_leave(struct walk_registers *registers, bool *is_lost);
+
+/* A new one: loaded, and to be forgotten when it is not any more. NULL: there are too many. */
+struct edited_module *edited_add(const struct edited_module *module);
+
+/* --- edit.c --------------------------------------------------------------------------------- */
+
+/* Memory at this address, or NULL if it is in use. */
+uint8_t *edit_map_at(uint64_t address, uint64_t bytes);
+
+/* --- pun.c ---------------------------------------------------------------------------------- */
+
+/*
+ * Makes the puns of a module that has `sites` of them, after all its other edits. Those for which
+ * there is no place lose their stub; returns their number.
+ */
+uint32_t pun_sites(struct edited_module *module, uint32_t sites);
+uint64_t pun_table_bytes(uint32_t sites); /* what pun_pages may take up */
+
+void pun_forget(struct edited_module *module);
+
+/* Where a jump on one of the module's pages leads; 0: it is none. */
+uint64_t pun_leads_to(const struct edited_module *module, uint64_t pc);
+
+/* --- pristine.c ------------------------------------------------------------------------------ */
+
+void pristine_map(struct edited_module *m, const struct edit_request *r);
+void pristine_unmap(struct edited_module *m);
+
+/* A mapping of the file as it is; NULL: could not be had. */
+uint8_t *pristine_copy(const struct pristine *p, int file);
+
+/* One of the copies takes the place of the code. */
+bool pristine_put_back(struct pristine *p, unsigned copy);
+
+/* The rooms of short sites, as they are now, go into the first copy. Is there any? */
+bool pristine_keep_rooms(const struct edited_module *m, struct pristine *p);
+
+/* Does a thread of this process wait in the kernel? */
+bool thread_sleeps(uint32_t tid);
+
+/* Reads /proc/self/task/TID/NAME; how many bytes came, less than 0 when there is no such thread. */
+long thread_read(uint32_t tid, const char *name, char *text, unsigned bytes);
+
+/* --- stubs.c -------------------------------------------------------------------------------- */
+
+/*
+ * Writes the stub of a site at `at` and points the site at it. Returns where the stub ends; NULL:
+ * it could not be described, and the site is as it was.
+ */
+uint8_t *stub_write(uint8_t *at, const struct edited_module *module, uint32_t index,
+                    const struct stub_writer *writer);
+
+/* The most bytes that takes, but for what the writer writes. */
+uint32_t stub_most_bytes(const struct plan_site *site);
+
+/* The code that stubs share. */
+uint8_t *stub_write_common(uint8_t *at, struct edited_module *module,
+                           const struct stub_writer *writer);
+
+#endif

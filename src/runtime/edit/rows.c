@@ -1,0 +1,80 @@
+#include "runtime/edit/rows.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { MOST_ROWS = 1 << 17, MOST_SHAPES = 1 << 13, PLACES = 1 << 14 };
+
+static struct stub_row rows[MOST_ROWS];
+static struct stub_shape shapes[MOST_SHAPES];
+static uint32_t row_count, shape_count;
+static uint16_t by_hash[PLACES]; /* a shape's number plus one; 0: free */
+
+const struct stub_row *const rows_all = rows;
+const struct stub_shape *const rows_shapes = shapes;
+
+static uint64_t hash_of(const struct stub_row *wanted, uint32_t count)
+{
+    uint64_t h = count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t first;
+        uint32_t rest;
+        __builtin_memcpy(&first, &wanted[i], sizeof first);
+        __builtin_memcpy(&rest, (const char *)&wanted[i] + sizeof first, sizeof rest);
+        __asm__("crc32q %1, %0" : "+r"(h) : "r"(first));
+        __asm__("crc32q %1, %0" : "+r"(h) : "r"((uint64_t)rest));
+    }
+    return h;
+}
+
+static bool is_same(const struct stub_row *a, const struct stub_row *b, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (a[i].at != b[i].at || a[i].pc != b[i].pc || a[i].words != b[i].words ||
+            a[i].flags != b[i].flags || a[i].rax != b[i].rax || a[i].rcx != b[i].rcx ||
+            a[i].rdx != b[i].rdx)
+            return false;
+    return a[count].at == ROW_LAST;
+}
+
+uint32_t rows_shape(const struct stub_row *wanted, uint32_t count)
+{
+    uint32_t place = (uint32_t)hash_of(wanted, count) & (PLACES - 1);
+    for (; by_hash[place]; place = (place + 1) & (PLACES - 1)) {
+        uint32_t shape = by_hash[place] - 1u;
+        if (is_same(&rows[shapes[shape].first_row], wanted, count))
+            return shape;
+    }
+    if (shape_count == MOST_SHAPES || MOST_ROWS - row_count < count + 1)
+        return ROWS_NO_SHAPE;
+    struct stub_row *new = &rows[row_count];
+    for (uint32_t i = 0; i < count; i++)
+        new[i] = wanted[i];
+    new[count].at = ROW_LAST;
+    shapes[shape_count].first_row = row_count;
+    row_count += count + 1;
+    by_hash[place] = (uint16_t)++shape_count;
+    return shape_count - 1;
+}
+
+void rows_leave(uint32_t shape, uint32_t at, uint64_t site, struct walk_registers *r)
+{
+    const struct stub_row *row = &rows[shapes[shape].first_row];
+    while (row[1].at <= at && row[1].at != ROW_LAST)
+        row++;
+    const uint64_t *top = (const uint64_t *)r->value[X86_RSP];
+    if (row->rax)
+        r->value[X86_RAX] = top[row->words - row->rax];
+    if (row->rcx)
+        r->value[X86_RCX] = top[row->words - row->rcx];
+    if (row->rdx)
+        r->value[X86_RDX] = top[row->words - row->rdx];
+    r->value[X86_RSP] += 8ul * row->words;
+    if (row->flags & ROW_CALLED) {
+        r->value[X86_RIP] = top[row->words];
+        r->value[X86_RSP] += 8;
+        return;
+    }
+    uint64_t moved = row->flags & ROW_MOVES ? at - row->at : 0;
+    r->value[X86_RIP] = site + (uint64_t)(int64_t)row->pc + moved;
+}

@@ -1,0 +1,60 @@
+/*
+ * What stubs do to the stack, by rows: the emitter writes one whenever an instruction changes it.
+ * Whoever finds a thread in a stub, a sample, an unwinder, a debugger, gets out of it by these.
+ *
+ * Stubs of many sites have the same rows, which are kept once, as a shape.
+ */
+#ifndef RUNTIME_ROWS_H
+#define RUNTIME_ROWS_H
+
+#include "runtime/walk.h"
+
+#include <assert.h>
+#include <stdint.h>
+
+enum row_flags {
+    ROW_MOVES = 1, /* these instructions are the program's own, moved: `pc` goes with the place */
+    ROW_CALLED = 2 /* common code: above `words`, its return address into a stub is on the stack */
+};
+
+/* What has been done to the stack since the site, from one place of a stub on. */
+struct stub_row {
+    uint16_t at;           /* from the stub's start; holds up to the next row's */
+    int16_t pc;            /* the place in the program that it stands for, from the site's own */
+    uint8_t words;         /* on the stack that are not there at that place */
+    uint8_t flags;         /* enum row_flags */
+    uint8_t rax, rcx, rdx; /* which of the words holds it: 1 was pushed first; 0: its register */
+    uint8_t unused[3];
+};
+
+static_assert(sizeof(struct stub_row) == 12, "the expressions for unwinders know this layout");
+
+#define ROW_LAST UINT16_MAX /* `at` of what is behind the last row of a shape */
+
+struct stub_shape {
+    uint32_t first_row;
+};
+
+/* The stub of a site; in the order of their starts. */
+struct stub_layout {
+    uint32_t start; /* from the start of the stubs */
+    uint16_t shape;
+    uint16_t bytes; /* 0: the site has none */
+};
+
+/* All that there are, in this process. */
+extern const struct stub_row *const rows_all;
+extern const struct stub_shape *const rows_shapes;
+
+#define ROWS_NO_SHAPE UINT32_MAX
+
+/* The shape with these rows, of which there are `count`: a number; ROWS_NO_SHAPE: no more room. */
+uint32_t rows_shape(const struct stub_row *rows, uint32_t count);
+
+/*
+ * Changes registers at a place of a stub, so many bytes behind its start, to what they are at the
+ * place in the program for which that stands; `site`: the address of the stub's site.
+ */
+void rows_leave(uint32_t shape, uint32_t at, uint64_t site, struct walk_registers *registers);
+
+#endif

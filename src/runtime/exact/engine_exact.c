@@ -1,0 +1,57 @@
+/* Engine `exact`: when what happens. */
+#include "runtime/exact/exact.h"
+
+#include "runtime/engine.h"
+
+/* Stubs keep addresses of records in four bytes. */
+static void begin_process(void)
+{
+    guest->arena->is_too_high = (uint64_t)guest->arena >= ARENA_LOW_END;
+}
+
+static void edit_loaded(struct edit_request *module)
+{
+    if (!guest->arena->is_too_high)
+        edit_module(module, &counting_stubs);
+}
+
+static bool wants_ticks(void)
+{
+    return exact_settings()->burst_ns;
+}
+
+static bool take_tick(struct thread *thread)
+{
+    if (!exact_settings()->burst_ns)
+        return false;
+    burst_tick(thread);
+    return true;
+}
+
+static void go_on(void)
+{
+    if (edit_resume())
+        exact_forget_stack(); /* frames may have come and gone in the same places */
+}
+
+static void rest(struct thread *thread, uint64_t sp)
+{
+    (void)sp;
+    if (guest->arena->detach)
+        edit_detach(thread);
+}
+
+const struct engine engine_exact = {.wants_low_arena = true,
+                                    .process_begins = begin_process,
+                                    .process_ends = exact_process_ends,
+                                    .forked = exact_forget,
+                                    .module_loaded = edit_loaded,
+                                    .thread_ends = exact_thread_ends,
+                                    .wants_ticks = wants_ticks,
+                                    .tick = take_tick,
+                                    .sample = sample_take,
+                                    .leave_code = exact_leave_code,
+                                    .agrees = exact_agrees,
+                                    .pauses = edit_pause,
+                                    .goes_on = go_on,
+                                    .rests = rest};

@@ -1,0 +1,126 @@
+/*
+ * The signal of a thread's event: one tick of its clock. What it is for, the engine knows; this
+ * sees to it that little of the program's time goes there. event.c has what makes the kernel send
+ * it.
+ */
+#include "runtime/charge.h"
+#include "runtime/engine.h"
+
+#include "runtime/arch/x86_64/sample_layout.h"
+#include "runtime/arch/x86_64/syscall.h"
+#include "runtime/channel_format.h"
+
+#include <string.h>
+
+enum { PAGE = 4096 };
+
+static_assert(SAMPLE_SIGNAL_NUMBER == SAMPLE_SIGNAL && SAMPLE_ROOM < PAGE &&
+                  offsetof(struct thread, stack_start) == THREAD_STACK_START &&
+                  offsetof(struct thread, stack_end) == THREAD_STACK_END,
+              "the assembly has these numbers");
+
+/*
+ * Ticks for which there is no time or no room yet are lost if nothing better comes; the thread's
+ * next sample stands for them as well.
+ */
+void tick_owe(struct thread *t, enum arena_loss why, uint64_t ticks)
+{
+    t->owed[why] += (uint32_t)ticks;
+    __atomic_fetch_add((uint64_t *)&guest->arena->lost[why], ticks, __ATOMIC_RELAXED);
+}
+
+uint64_t tick_settle(struct thread *t)
+{
+    static const enum arena_loss reasons[] = {LOST_BUSY, LOST_NO_ROOM};
+    uint64_t ticks = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t *owed = &t->owed[reasons[i]];
+        if (!*owed)
+            continue;
+        ticks += *owed;
+        __atomic_fetch_sub((uint64_t *)&guest->arena->lost[reasons[i]], *owed, __ATOMIC_RELAXED);
+        *owed = 0;
+    }
+    t->record->merged += ticks;
+    return ticks;
+}
+
+/*
+ * More than the last sample can have cost. What the clock says beyond that was spent on something
+ * else: another thread had the processor. In time stamps, of which there are at most 5 in a ns.
+ */
+static uint64_t most_ticks(const struct thread *t)
+{
+    enum { TICKS = 5, FIXED_NS = 20000, NEW_NS = 500, KEPT_NS = 20, VERIFY_NS = 500 };
+    uint64_t all = t->stack.count, kept = t->stack.kept;
+    uint64_t ns = FIXED_NS + (all - kept) * NEW_NS + kept * KEPT_NS;
+    if (guest->flags & CHANNEL_VERIFY)
+        ns += all * VERIFY_NS;
+    return ns * TICKS;
+}
+
+/* Called by sample_entry, which has seen that there is stack for it. */
+void sample_on_signal(int number, siginfo_t *info, void *context)
+    __attribute__((visibility("hidden")));
+void sample_entry(int number, siginfo_t *info, void *context) __attribute__((visibility("hidden")));
+
+void sample_on_signal(int number, siginfo_t *info, void *context)
+{
+    (void)number;
+    uint64_t start = time_stamp();
+    struct thread *t = thread_self();
+    if (!guest->arena)
+        return;
+    if (!t || t->of != guest || !t->record) {
+        arena_count_loss(LOST_NO_THREAD);
+        return;
+    }
+    event_count_fired(t);
+    t->record->arrived++;
+    if (ENGINE_ASK(false, tick, t))
+        return;
+    if (t->first_period_ns) {
+        if (!event_first_tick(t))
+            return;
+        start = time_stamp(); /* once in a thread's life: no reason to pause after it */
+    }
+    uint64_t sp = (uint64_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RSP];
+    if (guest->arena->paused || guest->arena->program_paused || guest->arena->detach) {
+        t->busy = 1;
+        ENGINE_CALL(rests, t, sp);
+        t->busy = 0;
+        return;
+    }
+    if (!(guest->arena->events.mask & EVENTS_BY_SAMPLES))
+        return;
+    /* However deep the stack, little of the time is ours: the program must get on. */
+    enum { SHARE = 8, SHARE_WITHOUT_ROOM = 1 };
+    uint64_t ticks = t->timer < 0 ? 1 : event_timer_ticks(t, info);
+    if (!ticks)
+        return;
+    if (start - t->handler_end < t->pause_ticks || charge_is_under_way(t, sp)) {
+        tick_owe(t, LOST_BUSY, ticks);
+        return;
+    }
+    t->busy = 1;
+    unsigned share = engine()->sample(t, context, ticks) ? SHARE : SHARE_WITHOUT_ROOM;
+    t->handler_end = time_stamp();
+    uint64_t took = t->handler_end - start;
+    t->pause_ticks = share * (took < most_ticks(t) ? took : most_ticks(t));
+    t->record->handler_ticks += took;
+    t->record->handler_histogram[histogram_bucket(took)]++;
+    event_keep_rate(t);
+    t->busy = 0;
+}
+
+/*
+ * libc installs it, with its own return from signal handlers, which unwinders know. No other signal
+ * gets in while it runs: a handler of the program could jump out of it, or cancel the thread in it.
+ */
+void tick_install(void)
+{
+    struct sigaction action = {.sa_sigaction = sample_entry, .sa_flags = SA_SIGINFO | SA_RESTART};
+    /* sigfillset leaves out the two of libc's own, one of which cancels threads. */
+    memset(&action.sa_mask, 0xff, sizeof action.sa_mask);
+    masks_real_sigaction(SAMPLE_SIGNAL, &action, NULL);
+}
