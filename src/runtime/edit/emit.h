@@ -8,86 +8,113 @@
 #include "runtime/edit/rows.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* `now`: the row that holds behind what has been written; its `at` means nothing. */
+/*
+ * A row without its place, in the order of struct stub_row, but in two words: half a million stubs
+ * are written at the start of a large program, and these stay in registers.
+ */
+struct row_now {
+    uint64_t low;  /* at, pc, words, flags, rax, rcx */
+    uint32_t high; /* rdx */
+};
+
+enum { LOW_PC = 16, LOW_WORDS = 32, LOW_FLAGS = 40, LOW_RAX = 48, LOW_RCX = 56 };
+
+static_assert(offsetof(struct stub_row, pc) == LOW_PC / 8 &&
+                  offsetof(struct stub_row, words) == LOW_WORDS / 8 &&
+                  offsetof(struct stub_row, flags) == LOW_FLAGS / 8 &&
+                  offsetof(struct stub_row, rax) == LOW_RAX / 8 &&
+                  offsetof(struct stub_row, rcx) == LOW_RCX / 8 &&
+                  offsetof(struct stub_row, rdx) == 8,
+              "one is copied to the other");
+
+/* `now`: what holds behind the last instruction that was written. */
 struct emitter {
     uint8_t *at;
     const uint8_t *start; /* of the stub */
-    struct stub_row now;
-    struct stub_row *next; /* where the next row goes */
+    struct row_now now;
+    uint32_t last_at;      /* where the last row holds from */
+    struct stub_row *next; /* where the next one goes */
 };
 
-/* More than a stub ever has; one before the first, which is none. */
+/* More than a stub ever has. */
 enum { EMIT_MOST_ROWS = 64 };
 
-/* From here on, `now` holds. */
-ALWAYS_INLINE void emit_row(struct emitter *e)
+ALWAYS_INLINE struct row_now row_of(unsigned words, int pc, unsigned flags)
 {
-    e->now.at = (uint16_t)(e->at - e->start);
-    e->next -= e->next[-1].at == e->now.at; /* nothing was written since the last one */
-    *e->next++ = e->now;
+    return (struct row_now){.low = (uint64_t)(uint16_t)pc << LOW_PC | (uint64_t)words << LOW_WORDS |
+                                   (uint64_t)flags << LOW_FLAGS};
 }
 
-/* The code that begins here is jumped to from where this was the row. */
-ALWAYS_INLINE void emit_continue(struct emitter *e, struct stub_row row)
+/* From here on, this holds. */
+ALWAYS_INLINE void emit_row(struct emitter *e, struct row_now row)
 {
+    const uint32_t at = (uint32_t)(e->at - e->start);
+    const uint64_t low = row.low | at;
     e->now = row;
-    emit_row(e);
+    e->next -= e->last_at == at; /* nothing was written since the last one */
+    e->last_at = at;
+    __builtin_memcpy(e->next, &low, sizeof low);
+    __builtin_memcpy(&e->next->rdx, &row.high, sizeof row.high);
+    e->next++;
 }
 
 /* An instruction has been written that puts so many words on the stack, or takes them off. */
 ALWAYS_INLINE void emit_words(struct emitter *e, int words)
 {
-    e->now.words = (uint8_t)(e->now.words + words);
-    emit_row(e);
+    e->now.low += (uint64_t)words << LOW_WORDS;
+    emit_row(e, e->now);
 }
 
-#define EMIT_PUSH(e, reg, opcode)                                                                  \
-    do {                                                                                           \
-        *(e)->at++ = (opcode);                                                                     \
-        (e)->now.reg = ++(e)->now.words;                                                           \
-        emit_row(e);                                                                               \
-    } while (0)
-
-#define EMIT_POP(e, reg, opcode)                                                                   \
-    do {                                                                                           \
-        *(e)->at++ = (opcode);                                                                     \
-        (e)->now.reg = 0;                                                                          \
-        (e)->now.words--;                                                                          \
-        emit_row(e);                                                                               \
-    } while (0)
+ALWAYS_INLINE uint64_t words_now(const struct emitter *e)
+{
+    return e->now.low >> LOW_WORDS & 255;
+}
 
 ALWAYS_INLINE void emit_push_rax(struct emitter *e)
 {
-    EMIT_PUSH(e, rax, 0x50);
+    *e->at++ = 0x50;
+    e->now.low += (words_now(e) + 1) << LOW_RAX;
+    emit_words(e, 1);
 }
 
 ALWAYS_INLINE void emit_push_rcx(struct emitter *e)
 {
-    EMIT_PUSH(e, rcx, 0x51);
+    *e->at++ = 0x51;
+    e->now.low += (words_now(e) + 1) << LOW_RCX;
+    emit_words(e, 1);
 }
 
 ALWAYS_INLINE void emit_push_rdx(struct emitter *e)
 {
-    EMIT_PUSH(e, rdx, 0x52);
+    *e->at++ = 0x52;
+    e->now.high = (uint32_t)words_now(e) + 1;
+    emit_words(e, 1);
 }
 
 ALWAYS_INLINE void emit_pop_rax(struct emitter *e)
 {
-    EMIT_POP(e, rax, 0x58);
+    *e->at++ = 0x58;
+    e->now.low &= ~(UINT64_C(255) << LOW_RAX);
+    emit_words(e, -1);
 }
 
 ALWAYS_INLINE void emit_pop_rcx(struct emitter *e)
 {
-    EMIT_POP(e, rcx, 0x59);
+    *e->at++ = 0x59;
+    e->now.low &= ~(UINT64_C(255) << LOW_RCX);
+    emit_words(e, -1);
 }
 
 ALWAYS_INLINE void emit_pop_rdx(struct emitter *e)
 {
-    EMIT_POP(e, rdx, 0x5a);
+    *e->at++ = 0x5a;
+    e->now.high = 0;
+    emit_words(e, -1);
 }
 
 /* A copy of so few bytes, whose number the compiler knows, is a few stores and no call. */

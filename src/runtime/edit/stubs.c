@@ -41,7 +41,7 @@ static void emit_stay(struct emitter *e, const struct edited_module *m, const st
 {
     const uint8_t *parts = m->code + s->code + s->code_bytes;
     const unsigned count = *parts++;
-    const struct stub_row at_site = e->now;
+    const struct row_now at_site = e->now;
     EMIT(e, "\x48\x8d\x64\x24\x80"); /* lea rsp, [rsp - 128] */
     emit_words(e, RED_ZONE_WORDS);
     emit_code(e, m, s, s->moved_bytes, s->code_bytes); /* push of the target */
@@ -50,7 +50,7 @@ static void emit_stay(struct emitter *e, const struct edited_module *m, const st
     emit_words(e, 1);
     emit_push_rax(e);
     emit_push_rcx(e);
-    const struct stub_row asking = e->now;
+    const struct row_now asking = e->now;
     const uint8_t *inside = e->at + count * STAY_PART + 2;
     for (unsigned i = 0; i < count; i++, parts += 8) {
         uint32_t start = read_u32(parts), end = read_u32(parts + 4);
@@ -69,14 +69,14 @@ static void emit_stay(struct emitter *e, const struct edited_module *m, const st
     EMIT(e, "\x9d"); /* popfq */
     emit_words(e, -1);
     EMIT(e, "\x48\x8d\xa4\x24\x88\x00\x00\x00"); /* lea rsp, [rsp + 136] */
-    emit_continue(e, at_site);
+    emit_row(e, at_site);
     uint8_t *jump = e->at;
     emit_code(e, m, s, s->moved_bytes, s->code_bytes);
     while (*jump != 0xff) /* the opcode of the push and of the jump */
         jump++;
     jump[1] = (uint8_t)((jump[1] & ~0x38) | 4 << 3);
     land(e, outside);
-    emit_continue(e, asking);
+    emit_row(e, asking);
     emit_pop_rcx(e);
     emit_pop_rax(e);
     EMIT(e, "\x48\x8d\x64\x24\x08"); /* lea rsp, [rsp + 8]: the flags */
@@ -87,21 +87,24 @@ static void emit_stay(struct emitter *e, const struct edited_module *m, const st
     emit_words(e, 1 - RED_ZONE_WORDS);
 }
 
+/* A site that is a call in the program's code, too, has its return address on the stack. */
+static unsigned words_at_start(const struct plan_site *s)
+{
+    return s->kind <= SITE_CALL_INDIRECT && !(s->flags & SITE_PUSHES_RETURN);
+}
+
 /*
  * The moved instructions, and the push of an indirect site's target. A call that became a jump puts
  * its return address where it belongs, above the target; no flags and no other register change.
  */
 static void emit_moved(struct emitter *e, const struct edited_module *m, const struct plan_site *s)
 {
+    const unsigned words = words_at_start(s);
     if (s->moved_bytes) {
-        e->now.pc = (int16_t)-s->moved_bytes;
-        e->now.flags = ROW_MOVES;
-        emit_row(e);
+        emit_row(e, row_of(words, -s->moved_bytes, ROW_MOVES));
         emit_code(e, m, s, 0, s->moved_bytes);
-        e->now.pc = 0;
-        e->now.flags = 0;
     }
-    emit_row(e);
+    emit_row(e, row_of(words, 0, 0));
     if (s->flags & SITE_MAY_STAY) {
         emit_stay(e, m, s);
     } else if (s->code_bytes > s->moved_bytes) {
@@ -136,24 +139,16 @@ static void emit_room(struct emitter *e, const struct edited_module *m, const st
 {
     const uint8_t *room = room_of(m, s), *bytes = room + PLAN_ROOM_HEADER_BYTES;
     uint8_t *begin = e->at;
-    const struct stub_row none = {.pc = (int16_t)(s->hop - JUMP_BYTES), .flags = ROW_MOVES};
-    emit_continue(e, none);
+    const int pc = s->hop - JUMP_BYTES;
+    emit_row(e, row_of(0, pc, ROW_MOVES));
     for (unsigned i = 0; i < room[0]; i++)
         *e->at++ = bytes[i];
     if (room[1]) {
         struct emitter at_field = {.at = begin + room[1] - 1};
         emit_relative(&at_field, (const uint8_t *)m->base + read_u32(room + 2));
     }
-    const struct stub_row behind = {.pc = (int16_t)(none.pc + room[0])};
-    emit_continue(e, behind);
-    emit_jump(e, (const uint8_t *)m->base + s->offset + behind.pc);
-}
-
-/* A site that is a call in the program's code, too, has its return address on the stack. */
-static struct stub_row row_at_start(const struct plan_site *s)
-{
-    bool is_called = s->kind <= SITE_CALL_INDIRECT && !(s->flags & SITE_PUSHES_RETURN);
-    return (struct stub_row){.words = is_called};
+    emit_row(e, row_of(0, pc + room[0], 0));
+    emit_jump(e, (const uint8_t *)m->base + s->offset + pc + room[0]);
 }
 
 static void emit_stub(struct emitter *e, const struct edited_module *m, const struct plan_site *s,
@@ -162,7 +157,6 @@ static void emit_stub(struct emitter *e, const struct edited_module *m, const st
     const uint8_t opcode = *((const uint8_t *)m->base + s->offset);
     if (s->flags & SITE_MAKES_ROOM)
         emit_room(e, m, s);
-    e->now = row_at_start(s);
     emit_moved(e, m, s);
     if (s->kind == SITE_TAIL_SHORT && s->tier != TIER_HOP && opcode != 0xeb) {
         EMIT(e, "\x70\x05"); /* jcc over a jump back behind the site */
@@ -221,17 +215,16 @@ static void patch(const struct edited_module *m, const struct plan_site *s, cons
 }
 
 /* Rows of one stub after the other: modules are edited by one thread at a time. */
-static struct stub_row rows[1 + EMIT_MOST_ROWS];
+static struct stub_row rows[EMIT_MOST_ROWS];
 
 static struct emitter begin_at(uint8_t *at)
 {
-    rows[0].at = ROW_LAST; /* none that holds from anywhere */
-    return (struct emitter){.at = at, .start = at, .next = rows + 1};
+    return (struct emitter){.at = at, .start = at, .last_at = ROW_LAST, .next = rows};
 }
 
 static bool describe(const struct emitter *e, uint8_t *at, struct stub_layout *layout)
 {
-    uint32_t shape = rows_shape(rows + 1, (uint32_t)(e->next - (rows + 1)));
+    uint32_t shape = rows_shape(rows, (uint32_t)(e->next - rows));
     if (shape == ROWS_NO_SHAPE)
         return false;
     layout->shape = (uint16_t)shape;
@@ -254,8 +247,7 @@ uint8_t *stub_write(uint8_t *at, const struct edited_module *m, uint32_t index,
 uint8_t *stub_write_common(uint8_t *at, struct edited_module *m, const struct stub_writer *writer)
 {
     struct emitter e = begin_at(at);
-    e.now.flags = ROW_CALLED;
-    emit_row(&e);
+    emit_row(&e, row_of(0, 0, ROW_CALLED));
     writer->common(&e);
     return describe(&e, at, &m->common) ? e.at : NULL;
 }

@@ -242,7 +242,7 @@ ALWAYS_INLINE void emit_fast(struct emitter *e, const struct edited_module *m,
     emit_push_rcx(e);
     if (indirect)
         emit_push_rdx(e);
-    const struct stub_row saved = e->now;
+    const struct row_now saved = e->now;
     emit_own_slot(e, s, pushed);
     EMIT(e, "\x89\xc1"); /* mov ecx, eax */
     emit_entry_in_rcx(e);
@@ -268,12 +268,12 @@ ALWAYS_INLINE void emit_fast(struct emitter *e, const struct edited_module *m,
     emit_counted(e, m, s);
     if (another) {
         land_near(e, another);
-        emit_continue(e, saved);
+        emit_row(e, saved);
         uint8_t *not_there = emit_others(e, s);
         emit_counted(e, m, s);
         land_near(e, not_there);
     }
-    emit_continue(e, saved);
+    emit_row(e, saved);
     land_away(e, unknown, indirect);
     land_away(e, wrong_function, indirect);
     land_away(e, none, indirect);
@@ -292,13 +292,13 @@ ALWAYS_INLINE void write_stub(struct emitter *e, const struct edited_module *m,
                               const struct plan_site *s)
 {
     if (exact_settings()->burst_ns) { /* samples and --duration do not go with it: none is here */
-        const struct stub_row at_site = e->now;
+        const struct row_now at_site = e->now;
         EMIT(e, "\x64\x48\xff\x04\x25"); /* inc qword fs:[calls] */
         emit_fs(e, &exact_state.calls);
         uint8_t *in_burst = emit_short(e, 0x79); /* jns */
         emit_leave(e, m, s);
         land(e, in_burst);
-        emit_continue(e, at_site);
+        emit_row(e, at_site);
     }
     if (is_fast(s)) {
         emit_fast(e, m, s);
