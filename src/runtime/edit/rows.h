@@ -48,8 +48,8 @@ extern const struct stub_shape *const rows_shapes;
 
 #define ROWS_NO_SHAPE UINT32_MAX
 
-/* The shape with these rows, of which there are `count`: a number; ROWS_NO_SHAPE: no more room. */
-uint32_t rows_shape(const struct stub_row *rows, uint32_t count);
+/* The shape of a stub of so many bytes with these rows: a number; ROWS_NO_SHAPE: no more room. */
+uint32_t rows_shape(const struct stub_row *rows, uint32_t count, uint32_t bytes);
 
 /*
  * Changes registers at a place of a stub, so many bytes behind its start, to what they are at the

@@ -224,11 +224,12 @@ static struct emitter begin_at(uint8_t *at)
 
 static bool describe(const struct emitter *e, uint8_t *at, struct stub_layout *layout)
 {
-    uint32_t shape = rows_shape(rows, (uint32_t)(e->next - rows));
+    const uint32_t bytes = (uint32_t)(e->at - at);
+    uint32_t shape = rows_shape(rows, (uint32_t)(e->next - rows), bytes);
     if (shape == ROWS_NO_SHAPE)
         return false;
     layout->shape = (uint16_t)shape;
-    layout->bytes = (uint16_t)(e->at - at);
+    layout->bytes = (uint16_t)bytes;
     return true;
 }
 
