@@ -6,6 +6,10 @@ that function as much. Not the CPU time: at 10 kHz the kernel's way to the signa
 fifth of it in a virtual machine, and more for a thread whose processor the host wants too. How the
 kernel divides the time between the two is what its tick finds, 250 times a second: of a second, it
 knows it to some per cent, which is allowed on top of the 5% of the rate.
+
+That much is asked with --long, on a machine that does nothing else. Without it, half and twice as much
+is right: a machine that stands still for a moment must not make this fail, and a thread that is not
+sampled, or twice, still does.
 """
 
 import json
@@ -17,7 +21,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 CALLTRAIL = os.environ.get("CALLTRAIL", os.path.join(HERE, "../../build/calltrail"))
 WORK = sys.argv[1]
 PROFILE = os.path.join(WORK, "p.ctp")
-LOW, HIGH = 0.95, 1.05
+LONG = "--long" in sys.argv
+LOW, HIGH = (0.95, 1.05) if LONG else (0.5, 2)
 ACCOUNTS = {999: 0.02, 9999: 0.05}
 failed = False
 
@@ -78,13 +83,13 @@ class Run:
               not abs(info["rate_got_hz"] / got - 1) < 0.001 and
               "%g, not %g" % (info["rate_got_hz"], got))
         check(self.title("utime_s is the program's"),
-              not abs(info["utime_s"] / self.user_s["all"][0] - 1) < 0.02 and
+              not abs(info["utime_s"] / self.user_s["all"][0] - 1) < (0.02 if LONG else 0.2) and
               "%g, not %g" % (info["utime_s"], self.user_s["all"][0]))
 
     def check_raw(self):
         """What a part that could not be sampled burnt is in the count of losses, and the parts
         around it are sampled: as much as the CPU time, or less by what the signals take of it."""
-        least = {999: 0.9, 9999: 0.65}[self.hz]
+        least = {999: 0.9, 9999: 0.65}[self.hz] if LONG else 0.4
         counted_s = {part: self.function_s.get(part, 0) for part in ("before_raw", "after_raw")}
         counted_s["raw"] = self.info["lost"] / self.hz
         for part, counted in sorted(counted_s.items()):
@@ -125,7 +130,7 @@ for hz in 999, 9999:
 # those of the thread that does as much beside them.
 bursts = Run(999, "bursts", 1500)
 bias = bursts.share("burst") / bursts.share("steady") - 1
-check(bursts.title("short threads are not seen less"), not abs(bias) < 0.12 and "%+.3f" % bias)
+check(bursts.title("short threads are not seen less"), not abs(bias) < (0.12 if LONG else 0.5) and "%+.3f" % bias)
 
 # Without perf events: as many samples as doctor says, and each counts for what it stands for.
 timers = Run(999, "one", 1500, launcher=[os.path.join(WORK, "launch"), "noperf"])
@@ -136,6 +141,6 @@ doctor = calltrail("doctor")
 said = [float(word) for line in doctor.splitlines() if "CPU-time timers" in line
         for word in line.split() if word.isdigit()][1]
 check("timers: the rate is what doctor says",
-      not 0.5 < timers.info["rate_got_hz"] / said < 1.5 and
+      not (0.5 if LONG else 0.1) < timers.info["rate_got_hz"] / said < (1.5 if LONG else 10) and
       "%g Hz, not %g" % (timers.info["rate_got_hz"], said))
 sys.exit(failed)
