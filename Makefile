@@ -32,7 +32,7 @@ MESON_FLAGS := --prefix=$(PREFIX) $(if $(SANITIZE),-Db_sanitize=$(SANITIZE) -Db_
 .PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-exact check-exact-steps check-events check-rates check-loss check-stops check-full fuzz bench install clean check-exports check-diff check-real check-agreement
 
 all: $(BUILD)/build.ninja
-	@ninja -C $(BUILD) calltrail libcalltrail-rt.so libcalltrail-events.so libcalltrail-events-new.so
+	@ninja -C $(BUILD) calltrail libcalltrail-rt.so libcalltrail-events.so libcalltrail-events-new.so calltrail-record.1
 
 $(BUILD)/build.ninja: meson.build meson_options.txt
 	@test -f $@ || meson setup $(BUILD) $(MESON_FLAGS)

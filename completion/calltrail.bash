@@ -35,6 +35,12 @@ _calltrail_names() { # key
         sed -n "/^  \"$1\": \[/,/^  \]/s/^    {\"name\": \"\([^\"]*\)\".*/\1/p"
 }
 
+# What an option of a command takes, as its help says: FILE, N, …
+_calltrail_argument() { # option
+    [[ $1 == --* ]] && "$program" "$command" --help 2>/dev/null |
+        sed -nE "s/^ *$1 ([A-Z]+)( .*|$)/\1/p"
+}
+
 _calltrail() {
     local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} program=${COMP_WORDS[0]}
     local command=${COMP_WORDS[1]} programs
@@ -61,13 +67,23 @@ _calltrail() {
         _calltrail_words cpu wall malloc heap lock io perf:page-faults perf:context-switches perf:task-clock \
             perf:cycles perf:instructions perf:cache-misses perf:branch-misses
         ;;
-    --engine) _calltrail_words sample exact ;;
+    --engine)
+        _calltrail_words "$("$program" record --help 2>/dev/null | awk '$1 == "--engine" { print $2 }')"
+        ;;
     -o | --output | --replay) _calltrail_files '*' ;;
     --source-dir | --debug-dir) _calltrail_folders ;;
     -F | --frequency | --delay | --duration | --limit | --depth | --min | --min-share | --fail-over | \
         --callers | --callees | --lines | --focus | --ignore | --show-from | --only-module | --thread | \
         --process | --phase | --fn | --explain | --k | --unit) ;;
     *)
+        case $(_calltrail_argument "$before") in
+        '') ;;
+        FILE)
+            _calltrail_files '*'
+            return
+            ;;
+        *) return ;;
+        esac
         if [[ $cur == -* ]]; then
             _calltrail_words "$("$program" "$command" --help 2>/dev/null |
                 grep -oE -- '(^|[ ,[])--?[A-Za-z][a-z-]*' | tr -d ' ,[' | sort -u)"

@@ -1,5 +1,6 @@
 /* calltrail record: runs a program and writes its profile. */
 #include "cli/commands.h"
+#include "cli/engine_options.h"
 #include "record/events.h"
 #include "record/record.h"
 
@@ -25,30 +26,19 @@ static const char usage[] =
     "                        perf:NAME[/N]   an event of the kernel, by perf's name: page-faults,\n"
     "                                        context-switches, cycles, …; one sample for N of "
     "them\n"
-    "                      one sample of memory for BYTES on average (512K; 1: all is exact)\n"
+    "                      one sample of memory for BYTES on average (512K; 1: everything is "
+    "counted)\n"
     "      --delay S       begin to sample after so many seconds\n"
     "      --duration S    sample for so many seconds\n"
-    "      --engine exact  count every call in its context, in unchanged programs; add -e cpu for\n"
-    "                      samples on the same tree. The others: sample (the default)\n"
-    "      --modules GLOB  with exact: only calls from modules whose path or name matches\n"
-    "      --fold-recursion  with exact: a recursive call goes back to the context of the first\n"
-    "      --k K           with exact: keep the last K callers of each call, 1 to 100, not all:\n"
-    "                      contexts are then bounded by the program's structure\n"
-    "      --height        with exact: the stack's height in each context, and whether it varies\n"
-    "      --burst[=ON/PERIOD]  with exact: count the calls of ON ms in each PERIOD ms of CPU "
-    "time\n"
-    "                      (0.2/2): an estimate, for less time\n"
-    "      --trace FILE    with exact: write every call and return to FILE, too; see calltrail "
-    "kctx\n"
-    "      --max-nodes N   with exact: at most so many contexts; what is beyond is one context\n"
     "      --no-follow     leave out the processes that it starts\n"
     "      --no-lines      do not read debug information; calltrail symbolize can do so later\n"
-    "      --no-trampoline leave the program's stack alone: deep stacks cost more, no returns\n"
-    "      --verify        walk every stack twice, in two ways, and compare\n"
+    "      --verify        walk every stack twice, in two ways, and compare\n";
+
+static const char usage_end[] =
     "\n"
     "The exit status is the program's. SIGUSR2 to calltrail writes what there is so far.\n";
 
-enum { MOST_HZ = 100000, MOST_CALLERS = 100 };
+enum { MOST_HZ = 100000 };
 
 static bool read_seconds(const char *text, double *out)
 {
@@ -57,157 +47,117 @@ static bool read_seconds(const char *text, double *out)
     return *text && !*end && *out >= 0 && *out < 1e9;
 }
 
-/* ON/PERIOD in milliseconds; the unit may be there. */
-static bool read_burst(const char *text, struct record_options *out)
+/* --help; and, for the build of the manual page, what is said there of engines. */
+static int print_help(const char *kind)
+{
+    if (!kind) {
+        fputs(usage, stdout);
+        engine_options_help();
+        fputs(usage_end, stdout);
+    } else if (strcmp(kind, "synopsis") == 0) {
+        engine_options_synopsis();
+    } else if (strcmp(kind, "man") == 0) {
+        engine_options_man();
+    } else {
+        return usage_error("record", "unknown option '--help=%s'", kind);
+    }
+    return finish_output();
+}
+
+/* Takes an option, but those of engines. False: it cannot be taken, and the error says why. */
+static bool take_option(int option, struct record_options *record, struct ct_error *err)
 {
     char *end;
-    double on_ms = strtod(text, &end);
-    end += strncmp(end, "ms", 2) == 0 ? 2 : 0;
-    if (end == text || *end != '/')
-        return false;
-    const char *second = end + 1;
-    double period_ms = strtod(second, &end);
-    bool is_number = end != second && *second >= '0' && *second <= '9';
-    end += strncmp(end, "ms", 2) == 0 ? 2 : 0;
-    if (!is_number || *end || !(on_ms >= 0.02) || !(period_ms <= 1000) || !(on_ms < period_ms))
-        return false;
-    out->burst_ns = (uint64_t)(on_ms * 1e6);
-    out->burst_period_ns = (uint64_t)(period_ms * 1e6);
+    switch (option) {
+    case 'F':
+        record->rate_hz = strtoul(optarg, &end, 10);
+        if (*end || !*optarg || record->rate_hz < 1 || record->rate_hz > MOST_HZ)
+            return ct_fail(err, "a frequency is a number from 1 to %d, not '%s'", MOST_HZ,
+                           optarg) == CT_OK;
+        break;
+    case 'o':
+        record->output = optarg;
+        break;
+    case 'e':
+        return events_parse(optarg, &record->events, &record->perf, err) == CT_OK;
+    case 'd':
+    case 'D':
+        if (!read_seconds(optarg, option == 'd' ? &record->delay_s : &record->duration_s))
+            return ct_fail(err, "'%s' is not a number of seconds", optarg) == CT_OK;
+        break;
+    case 'n':
+        record->follow = false;
+        break;
+    case 'L':
+        record->no_lines = true;
+        break;
+    case 'v':
+        record->verify = true;
+        break;
+    case 'E':
+        return engine_find(optarg, &record->engine, err) == CT_OK;
+    }
     return true;
+}
+
+/* Runs what the options say; they are complete, but for the engine's own. */
+static int run(struct record_options *record, const struct given_options *given)
+{
+    struct ct_error err;
+    void *engine_options = NULL;
+    int exit_status = 0, status = engine_options_take(given, record->engine, &engine_options, &err);
+    record->engine_options = engine_options;
+    events_complete(&record->events);
+    if (status == CT_OK && record->engine->check)
+        status = record->engine->check(engine_options, record, &err);
+    if (status != CT_OK)
+        exit_status = usage_error("record", "%s", err.text);
+    else if (record_run(record, &exit_status, &err) != CT_OK)
+        exit_status = report_error(&err);
+    free(engine_options);
+    return exit_status;
 }
 
 int cmd_record(int argc, char **argv)
 {
-    static const struct option options[] = {{"frequency", required_argument, NULL, 'F'},
-                                            {"output", required_argument, NULL, 'o'},
-                                            {"event", required_argument, NULL, 'e'},
-                                            {"delay", required_argument, NULL, 'd'},
-                                            {"duration", required_argument, NULL, 'D'},
-                                            {"no-follow", no_argument, NULL, 'n'},
-                                            {"no-lines", no_argument, NULL, 'L'},
-                                            {"no-trampoline", no_argument, NULL, 't'},
-                                            {"verify", no_argument, NULL, 'v'},
-                                            {"engine", required_argument, NULL, 'E'},
-                                            {"modules", required_argument, NULL, 'm'},
-                                            {"fold-recursion", no_argument, NULL, 'f'},
-                                            {"height", no_argument, NULL, 'H'},
-                                            {"max-nodes", required_argument, NULL, 'N'},
-                                            {"k", required_argument, NULL, 'k'},
-                                            {"burst", optional_argument, NULL, 'b'},
-                                            {"trace", required_argument, NULL, 'T'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
+    static const struct option own[] = {{"frequency", required_argument, NULL, 'F'},
+                                        {"output", required_argument, NULL, 'o'},
+                                        {"event", required_argument, NULL, 'e'},
+                                        {"delay", required_argument, NULL, 'd'},
+                                        {"duration", required_argument, NULL, 'D'},
+                                        {"no-follow", no_argument, NULL, 'n'},
+                                        {"no-lines", no_argument, NULL, 'L'},
+                                        {"verify", no_argument, NULL, 'v'},
+                                        {"engine", required_argument, NULL, 'E'},
+                                        {"help", optional_argument, NULL, 'h'},
+                                        {0}};
     struct record_options record = {
-        .output = "calltrail.ctp", .rate_hz = 999, .follow = true, .trampoline = true};
-    char *end;
+        .output = "calltrail.ctp", .rate_hz = 999, .follow = true, .engine = record_engine_at(0)};
+    struct option *options = engine_options_with(own);
+    struct given_options given = {0};
     struct ct_error err;
+    int status = -1, which = 0; /* -1: go on */
     opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, "+:F:o:e:h", options, NULL)) != -1;) {
-        switch (option) {
-        case 'F':
-            record.rate_hz = strtoul(optarg, &end, 10);
-            if (*end || !*optarg || record.rate_hz < 1 || record.rate_hz > MOST_HZ)
-                return usage_error("record", "a frequency is a number from 1 to %d, not '%s'",
-                                   MOST_HZ, optarg);
-            break;
-        case 'o':
-            record.output = optarg;
-            break;
-        case 'e':
-            if (events_parse(optarg, &record.events, &record.perf, &err) != CT_OK)
-                return usage_error("record", "%s", err.text);
-            break;
-        case 'd':
-        case 'D':
-            if (!read_seconds(optarg, option == 'd' ? &record.delay_s : &record.duration_s))
-                return usage_error("record", "'%s' is not a number of seconds", optarg);
-            break;
-        case ':':
-            return usage_error("record", "'%s' needs a value", argv[optind - 1]);
-        case 'n':
-            record.follow = false;
-            break;
-        case 'L':
-            record.no_lines = true;
-            break;
-        case 't':
-            record.trampoline = false;
-            break;
-        case 'v':
-            record.verify = true;
-            break;
-        case 'E':
-            if (strcmp(optarg, "exact") != 0 && strcmp(optarg, "sample") != 0)
-                return usage_error("record", "there is no engine '%s'; there are: sample, exact",
-                                   optarg);
-            record.exact = strcmp(optarg, "exact") == 0;
-            break;
-        case 'm':
-            record.modules = optarg;
-            break;
-        case 'f':
-            record.fold_recursion = true;
-            break;
-        case 'H':
-            record.height = true;
-            break;
-        case 'N':
-            record.max_nodes = strtoul(optarg, &end, 10);
-            if (*end || !*optarg || record.max_nodes < 1)
-                return usage_error("record", "'%s' is not a number of contexts", optarg);
-            break;
-        case 'T':
-            record.trace = optarg;
-            break;
-        case 'b':
-            if (!read_burst(optarg ? optarg : "0.2/2", &record))
-                return usage_error(
-                    "record",
-                    "--burst: '%s' is not ON/PERIOD in ms, like 0.2/2: ON from 0.02, "
-                    "PERIOD up to 1000 and longer than ON",
-                    optarg);
-            break;
-        case 'k':
-            record.k = (uint32_t)strtoul(optarg, &end, 10);
-            if (*end || *optarg < '0' || *optarg > '9' || strlen(optarg) > 3 || record.k < 1 ||
-                record.k > MOST_CALLERS)
-                return usage_error("record", "--k: '%s' is not from 1 to %d callers", optarg,
-                                   MOST_CALLERS);
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            return finish_output();
-        default:
-            return option_error("record", argv);
-        }
+    for (int option;
+         status < 0 && (option = getopt_long(argc, argv, "+:F:o:e:h", options, &which)) != -1;) {
+        if (option == 'h')
+            status = print_help(optarg);
+        else if (option == ':')
+            status = usage_error("record", "'%s' needs a value", argv[optind - 1]);
+        else if (option == '?')
+            status = option_error("record", argv);
+        else if (option == ENGINE_OPTION)
+            vec_push(&given.items, (struct given_option){options[which].name, optarg});
+        else if (!take_option(option, &record, &err))
+            status = usage_error("record", "%s", err.text);
     }
-    if (optind == argc)
-        return usage_error("record", "a PROGRAM is needed");
-    events_complete(&record.events);
-    if (!record.exact && (record.modules || record.fold_recursion || record.height ||
-                          record.max_nodes || record.k || record.burst_ns || record.trace))
-        return usage_error("record", "--modules, --fold-recursion, --height, --max-nodes, --k, "
-                                     "--burst and --trace go with --engine exact");
-    if (record.k && (record.fold_recursion || record.height))
-        return usage_error("record", "--k does not go with %s",
-                           record.height ? "--height"
-                                         : "--fold-recursion, and bounds recursion, too");
-    if (record.burst_ns &&
-        (record.events.mask || record.height || record.delay_s > 0 || record.duration_s > 0))
-        return usage_error("record", "--burst does not go with --event, --height, --delay and "
-                                     "--duration");
-    if (record.trace && (record.k || record.burst_ns || record.fold_recursion ||
-                         record.events.mask || record.delay_s > 0 || record.duration_s > 0))
-        return usage_error("record",
-                           "--trace goes with whole contexts and all calls: not with --k, "
-                           "--burst, --fold-recursion, --event, --delay and --duration");
-    if (record.exact && record.perf.count)
-        return usage_error("record", "perf events do not go with --engine exact");
     record.command = argv + optind;
-    int exit_status = 0;
-    if (record_run(&record, &exit_status, &err) != CT_OK)
-        return report_error(&err);
-    return exit_status;
+    if (status < 0)
+        status =
+            optind == argc ? usage_error("record", "a PROGRAM is needed") : run(&record, &given);
+    vec_free(&given.items);
+    free(options);
+    return status;
 }
 
 int cmd_recover(int argc, char **argv)

@@ -12,7 +12,6 @@
 #include "runtime/channel_format.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -38,16 +37,13 @@ static int find_map(struct server *s, int file)
     return map ? open_map_fd(map) : -1;
 }
 
-/* Are the calls of this module to be counted? */
+/* Is this module's code to be edited? */
 static bool is_wanted(const struct server *s, const char *link)
 {
     char path[4096];
     ssize_t length = readlink(link, path, sizeof path - 1);
-    if (!s->modules || length <= 0)
-        return true;
-    path[length] = '\0';
-    const char *name = strrchr(path, '/');
-    return fnmatch(s->modules, path, 0) == 0 || (name && fnmatch(s->modules, name + 1, 0) == 0);
+    path[length > 0 ? length : 0] = '\0';
+    return s->engine->edits && (length <= 0 || s->engine->edits(s->engine_options, path));
 }
 
 static int find_plan(struct server *s, int file)
@@ -214,7 +210,7 @@ static void answer(struct server *s, struct channel_message *m, int fd, int came
     m->arena_bytes = server_arena_most(s);
     m->period_ns = s->period_ns;
     m->flags = s->flags;
-    m->engine = s->engine;
+    m->engine = s->engine->number;
     reply(fd, m, sent);
     if (sent >= 0 && kind != CHANNEL_MAP_IS) /* the maps keep theirs */
         close(sent);

@@ -13,7 +13,7 @@
 struct arena_view {
     const char *bytes;
     uint64_t size;
-    struct arena_image before; /* calls up to then do not count */
+    struct arena_image before; /* what was counted up to then does not count */
 };
 
 /* The arena as it is now. */

@@ -6,28 +6,23 @@
 #include "record/grow.h"
 #include "record/metrics.h"
 #include "record/totals.h"
-#include "runtime/channel_format.h"
-#include "runtime/sample/sample_format.h"
 
 #include <string.h>
 #include <sys/wait.h>
-
-static_assert((unsigned)ARENA_GAP_CUT == (unsigned)CTP_GAP_CUT, "one number for both");
 
 struct collector {
     const struct recording *recording;
     struct profile_writer *writer;
     struct frames frames;          /* of the arena at hand */
-    struct record_tables records;  /* of the arena at hand, while its threads are counted */
+    void *engine_state;            /* of the arena at hand, while its threads are counted */
     struct totals process, all;    /* of the process at hand, and of all */
     VEC(struct grown_tree) trees;  /* of each thread */
     size_t next_count, last_count; /* of those, the ones that are left of the process at hand */
     struct metric_set metrics;
-    VEC(uint32_t) epochs; /* names of the phases, as strings of the profile */
-    bool has_returns;     /* the trampoline was in use */
-    bool has_calls;       /* engine exact was */
-    bool is_whole;        /* the whole program was measured, but for what it paused itself */
-    uint64_t end_ns;      /* of the process at hand, by the arena's clock */
+    uint32_t engine_metrics; /* how many of them are the engine's */
+    VEC(uint32_t) epochs;    /* names of the phases, as strings of the profile */
+    bool is_whole;           /* the whole program was measured, but for what it paused itself */
+    uint64_t end_ns;         /* of the process at hand, by the arena's clock */
     uint64_t perf_rest[PERF_MOST_EVENTS]; /* what the kernel counted, and no context has */
     bool has_written_rest;
     uint64_t io_rest[2]; /* bytes read and written by the process at hand, not attributed yet */
@@ -168,9 +163,7 @@ static void write_tree(struct collector *c, const struct arena_view *v, const st
         uint32_t frame = i == first ? CTP_NONE : frame_for(&c->frames, n->key);
         bool waits = times->waits_in && n->measured &&
                      (const char *)n->measured == v->bytes + (uint64_t)times->waits_in * 8;
-        struct node_extra extra = {.calls = n->calls,
-                                   .height = n->height,
-                                   .height_varies = n->height_varies,
+        struct node_extra extra = {.engine = g->columns ? grown_value(g, (uint32_t)i, 0) : NULL,
                                    .perf = n->perf,
                                    .running_ns = running_ns(times, n->measured),
                                    .blocked_ns = waits ? times->waits.blocked_ns : 0};
@@ -211,18 +204,17 @@ static void write_thread(struct collector *c, const struct arena_view *v,
 static void grow_tree(struct grown_tree *g, struct collector *c, const struct arena_view *v,
                       const struct arena_thread *t)
 {
-    *g = (struct grown_tree){0};
+    *g = (struct grown_tree){.columns = c->engine_metrics};
     const struct arena_header *h = view_header(v);
+    const struct record_engine *engine = c->recording->server->engine;
     const struct perf_samples *perf = c->recording->perf;
-    bool has_perf = perf && perf_samples_has(perf, h, t);
-    if (!t->first_chunk && !exact_counts_in(t)->first_record_chunk && !has_perf)
-        return;
-    grown_child(g, CTP_NONE, KEY_MAKE(0, KEY_ROOT, 0));
     grow_samples(g, v, t, c->metrics.layout.node_bytes);
-    if (c->has_calls)
-        grow_calls(g, v, t, &c->records);
-    if (has_perf)
+    if (engine->grow)
+        engine->grow(c->engine_state, v, t, g);
+    if (perf && perf_samples_has(perf, h, t)) {
+        grown_root(g);
         perf_samples_grow(perf, h, t, g);
+    }
 }
 
 /* Visits the threads of an arena, oldest first. */
@@ -259,8 +251,8 @@ static void add_thread(struct collector *c, const struct arena_view *v,
         write_thread(c, v, t, tree, thread, next_node);
     else if (has_rest(c))
         write_rest_only(c, v, t, tree, thread, next_node);
-    c->process.calls += tree->calls;
-    c->process.records += tree->records;
+    for (unsigned i = 0; i < ENGINE_SUMS; i++)
+        c->process.engine[i] += tree->sums[i];
     c->process.guessed += grown_guessed(tree);
     free_grown(tree);
     totals_add_thread(&c->process, t);
@@ -366,8 +358,7 @@ static void add_facts(struct collector *c, enum ctp_scope scope, uint32_t index,
     const struct fact_kinds kinds = {
         .samples = c->metrics.layout.events.mask & EVENTS_BY_SAMPLES,
         .rate_hz = (double)c->recording->options->rate_hz,
-        .returns = c->has_returns,
-        .calls = c->has_calls,
+        .server = c->recording->server,
         .ticks_per_ns = c->recording->ticks_per_ns,
     };
     totals_write(totals, &kinds, c->writer, scope, index);
@@ -474,28 +465,21 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     struct collector c = {.recording = recording};
     const struct server *s = recording->server;
     CT_TRY(profile_writer_open(recording->options->output, &c.writer, err));
-    c.has_returns = s->engine == ENGINE_sample && sample_settings_in(s->settings)->trampoline &&
-                    (s->events.mask & EVENTS_BY_SAMPLES);
     c.is_whole = recording->options->delay_s == 0 && recording->options->duration_s == 0;
-    c.has_calls = s->engine == ENGINE_exact;
-    static const uint64_t none[ENGINE_SETTINGS];
-    const struct exact_settings *exact = exact_settings_in(c.has_calls ? s->settings : none);
-    const bool heights = exact->flags & EXACT_HEIGHTS;
-    metrics_add(&c.metrics, c.writer, &s->events, s->period_ns,
-                &(struct metrics_wanted){.returns = c.has_returns,
-                                         .calls = c.has_calls,
-                                         .bursts = exact->burst_ns,
-                                         .heights = heights});
+    metrics_add(&c.metrics, c.writer, &s->events, s->period_ns);
+    struct metric_kind kinds[ENGINE_METRICS];
+    c.engine_metrics = s->engine->metrics ? s->engine->metrics(s, kinds) : 0;
+    metrics_add_engine(&c.metrics, c.writer, kinds, c.engine_metrics);
     if (recording->perf)
         add_perf(&c, recording->perf);
     uint32_t nodes = 0;
     VEC(size_t) last_counts = {0};
     for (size_t i = 0; i < s->arenas.count; i++) {
         struct arena_view v = arena_view_at_end(&s->arenas.items[i]);
-        if (c.has_calls)
-            record_tables_begin(&c.records, &v, heights);
+        c.engine_state = s->engine->arena_begins ? s->engine->arena_begins(s, &v) : NULL;
         each_thread(&c, &v, 0, &nodes, count_thread);
-        record_tables_end(&c.records);
+        if (s->engine->arena_ends)
+            s->engine->arena_ends(c.engine_state);
         vec_push(&last_counts, c.trees.count);
     }
     profile_begin_nodes(c.writer, nodes);
@@ -510,20 +494,8 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
         c.all.stime_s = recording->stime_s;
     }
     add_facts(&c, CTP_SCOPE_PROFILE, 0, &c.all);
-    if (exact->burst_ns && c.metrics.calls != CTP_NONE) {
-        uint32_t calls = c.metrics.calls;
-        profile_fact_i64(c.writer, CTP_SCOPE_METRIC, calls, "burst_on_ns",
-                         (int64_t)exact->burst_ns);
-        profile_fact_i64(c.writer, CTP_SCOPE_METRIC, calls, "burst_period_ns",
-                         (int64_t)s->period_ns);
-        profile_fact_u64(c.writer, CTP_SCOPE_METRIC, calls, "bursts", c.all.bursts);
-        profile_fact_u64(c.writer, CTP_SCOPE_METRIC, calls, "calls_in_bursts",
-                         c.all.calls_in_bursts);
-        profile_fact_u64(c.writer, CTP_SCOPE_METRIC, calls, "calls_made",
-                         c.all.calls_in_bursts + c.all.calls_between);
-    }
-    if (exact->k && c.metrics.calls != CTP_NONE)
-        profile_fact_i64(c.writer, CTP_SCOPE_METRIC, c.metrics.calls, "callers_kept", exact->k);
+    if (s->engine->write_metric_facts && c.metrics.engine != CTP_NONE)
+        s->engine->write_metric_facts(s, c.all.engine, c.writer, c.metrics.engine);
     if (s->window_start_ns && s->window_end_ns > s->window_start_ns) /* --delay, --duration */
         profile_fact_f64(c.writer, CTP_SCOPE_PROFILE, 0, "measured_s",
                          (double)(s->window_end_ns - s->window_start_ns) / 1e9);

@@ -2,10 +2,6 @@
 
 enum source {
     SOURCE_CPU,
-    SOURCE_RETURNS,
-    SOURCE_CALLS,
-    SOURCE_HEIGHT,
-    SOURCE_HEIGHT_VARIES,
     SOURCE_WALL,
     SOURCE_BLOCKED,
     SOURCE_MALLOC,
@@ -17,61 +13,64 @@ enum source {
     SOURCE_LOCK_TIMES,
     SOURCE_READ,
     SOURCE_WRITTEN,
-    SOURCE_FIRST_PERF /* the first of them */
+    SOURCE_FIRST_ENGINE,
+    SOURCE_FIRST_PERF = SOURCE_FIRST_ENGINE + ENGINE_METRICS
 };
 
-struct kind {
+struct event_metric {
     enum source source;
     uint32_t event;
-    const char *name, *unit, *description;
-    enum ctp_metric_kind kind;
+    struct metric_kind kind;
 };
 
 /* The first of those that were asked for is what reports show. */
-static const struct kind kinds[] = {
-    {SOURCE_CPU, EVENT_CPU, "cpu", "ns", "user CPU time", CTP_METRIC_SAMPLED},
-    {SOURCE_WALL, EVENT_WALL, "wall", "ns",
-     "time from the thread's start to its end: running in user mode (sampled), waiting in calls "
-     "(measured), and not attributed",
-     CTP_METRIC_EXACT},
-    {SOURCE_BLOCKED, EVENT_WALL, "blocked", "ns", "time in calls that wait", CTP_METRIC_EXACT},
-    {SOURCE_MALLOC, EVENT_MALLOC, "malloc", "bytes", "memory that was asked for",
-     CTP_METRIC_SAMPLED},
-    {SOURCE_MALLOC_CALLS, EVENT_MALLOC, "malloc_calls", "calls", "calls that asked for memory",
-     CTP_METRIC_SAMPLED},
-    {SOURCE_HEAP_PEAK, EVENT_HEAP, "heap_peak", "bytes",
-     "memory in use when the process had most in use, by who asked for it", CTP_METRIC_SAMPLED},
-    {SOURCE_HEAP_EXIT, EVENT_HEAP, "heap_exit", "bytes",
-     "memory that was never freed, by who asked for it", CTP_METRIC_SAMPLED},
-    {SOURCE_HEAP_BLOCKS, EVENT_HEAP, "heap_exit_blocks", "blocks",
-     "how many pieces of memory were never freed", CTP_METRIC_SAMPLED},
-    {SOURCE_LOCK, EVENT_LOCK, "lock", "ns", "time waited for locks, conditions and threads",
-     CTP_METRIC_EXACT},
-    {SOURCE_LOCK_TIMES, EVENT_LOCK, "lock_waits", "waits", "how often there was a wait",
-     CTP_METRIC_EXACT},
-    {SOURCE_READ, EVENT_IO, "io_read", "bytes", "bytes read, by kind of file", CTP_METRIC_EXACT},
-    {SOURCE_WRITTEN, EVENT_IO, "io_written", "bytes", "bytes written, by kind of file",
-     CTP_METRIC_EXACT},
-    {SOURCE_RETURNS, 0, "returns", "returns", "returns of calls that were under way at a sample",
-     CTP_METRIC_AT_LEAST},
-    {SOURCE_CALLS, 0, "calls", "calls", "calls of this context", CTP_METRIC_EXACT},
-    {SOURCE_HEIGHT, 0, "height", "bytes",
-     "stack between the outermost return address and this context's own, when it was entered "
-     "first: "
-     "of each context alone, sums mean nothing",
-     CTP_METRIC_EXACT},
-    {SOURCE_HEIGHT_VARIES, 0, "height_varies", "contexts",
-     "contexts that were entered with another height, too", CTP_METRIC_EXACT},
+static const struct event_metric event_metrics[] = {
+    {SOURCE_CPU, EVENT_CPU, {"cpu", "ns", "user CPU time", CTP_METRIC_SAMPLED}},
+    {SOURCE_WALL,
+     EVENT_WALL,
+     {"wall", "ns",
+      "time from the thread's start to its end: running in user mode (sampled), waiting in calls "
+      "(measured), and not attributed",
+      CTP_METRIC_EXACT}},
+    {SOURCE_BLOCKED, EVENT_WALL, {"blocked", "ns", "time in calls that wait", CTP_METRIC_EXACT}},
+    {SOURCE_MALLOC,
+     EVENT_MALLOC,
+     {"malloc", "bytes", "memory that was asked for", CTP_METRIC_SAMPLED}},
+    {SOURCE_MALLOC_CALLS,
+     EVENT_MALLOC,
+     {"malloc_calls", "calls", "calls that asked for memory", CTP_METRIC_SAMPLED}},
+    {SOURCE_HEAP_PEAK,
+     EVENT_HEAP,
+     {"heap_peak", "bytes", "memory in use when the process had most in use, by who asked for it",
+      CTP_METRIC_SAMPLED}},
+    {SOURCE_HEAP_EXIT,
+     EVENT_HEAP,
+     {"heap_exit", "bytes", "memory that was never freed, by who asked for it",
+      CTP_METRIC_SAMPLED}},
+    {SOURCE_HEAP_BLOCKS,
+     EVENT_HEAP,
+     {"heap_exit_blocks", "blocks", "how many pieces of memory were never freed",
+      CTP_METRIC_SAMPLED}},
+    {SOURCE_LOCK,
+     EVENT_LOCK,
+     {"lock", "ns", "time waited for locks, conditions and threads", CTP_METRIC_EXACT}},
+    {SOURCE_LOCK_TIMES,
+     EVENT_LOCK,
+     {"lock_waits", "waits", "how often there was a wait", CTP_METRIC_EXACT}},
+    {SOURCE_READ, EVENT_IO, {"io_read", "bytes", "bytes read, by kind of file", CTP_METRIC_EXACT}},
+    {SOURCE_WRITTEN,
+     EVENT_IO,
+     {"io_written", "bytes", "bytes written, by kind of file", CTP_METRIC_EXACT}},
 };
 
 static uint32_t add(struct metric_set *set, struct profile_writer *w, uint32_t source,
-                    const struct kind *k, uint64_t period)
+                    const struct metric_kind *k)
 {
     struct ctp_metric metric = {.name = profile_add_string(w, k->name),
                                 .unit = profile_add_string(w, k->unit),
                                 .description = profile_add_string(w, k->description),
                                 .kind = k->kind,
-                                .period = k->kind == CTP_METRIC_SAMPLED ? period : 0};
+                                .period = k->kind == CTP_METRIC_SAMPLED ? k->period : 0};
     uint32_t index = profile_add_metric(w, &metric);
     set->items[set->count].index = index;
     set->items[set->count++].source = source;
@@ -79,36 +78,34 @@ static uint32_t add(struct metric_set *set, struct profile_writer *w, uint32_t s
 }
 
 void metrics_add(struct metric_set *set, struct profile_writer *w,
-                 const struct arena_events *events, uint64_t period_ns,
-                 const struct metrics_wanted *wanted)
+                 const struct arena_events *events, uint64_t period_ns)
 {
-    *set = (struct metric_set){.period_ns = period_ns, .cpu = CTP_NONE, .calls = CTP_NONE};
+    *set = (struct metric_set){.period_ns = period_ns, .cpu = CTP_NONE, .engine = CTP_NONE};
     set->layout.events = *events;
     arena_lay_out(&set->layout);
     uint64_t memory_period = events->memory_period_bytes;
-    for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        struct kind k = kinds[i];
-        uint64_t period = k.event & EVENTS_OF_MEMORY ? memory_period : period_ns;
-        bool is_height = k.source == SOURCE_HEIGHT || k.source == SOURCE_HEIGHT_VARIES;
-        bool is_there = k.source == SOURCE_RETURNS ? wanted->returns
-                        : k.source == SOURCE_CALLS ? wanted->calls
-                        : is_height                ? wanted->heights
-                                                   : events->mask & k.event;
-        if (!is_there)
+    for (unsigned i = 0; i < sizeof event_metrics / sizeof event_metrics[0]; i++) {
+        struct event_metric m = event_metrics[i];
+        if (!(events->mask & m.event))
             continue;
-        if ((k.event & EVENTS_OF_MEMORY) && memory_period <= 1)
-            k.kind = CTP_METRIC_EXACT;
-        if (k.source == SOURCE_MALLOC_CALLS || k.source == SOURCE_HEAP_BLOCKS)
-            period = 1; /* no number of calls is what a sample stands for */
-        if (k.source == SOURCE_CALLS && wanted->bursts) {
-            k.kind = CTP_METRIC_SAMPLED;
-            period = 0; /* what a call in a burst stands for differs */
-        }
-        uint32_t index = add(set, w, k.source, &k, period);
-        if (k.source == SOURCE_CPU)
+        m.kind.period = m.event & EVENTS_OF_MEMORY ? memory_period : period_ns;
+        if ((m.event & EVENTS_OF_MEMORY) && memory_period <= 1)
+            m.kind.kind = CTP_METRIC_EXACT;
+        if (m.source == SOURCE_MALLOC_CALLS || m.source == SOURCE_HEAP_BLOCKS)
+            m.kind.period = 1; /* no number of calls is what a sample stands for */
+        uint32_t index = add(set, w, m.source, &m.kind);
+        if (m.source == SOURCE_CPU)
             set->cpu = index;
-        if (k.source == SOURCE_CALLS)
-            set->calls = index;
+    }
+}
+
+void metrics_add_engine(struct metric_set *set, struct profile_writer *w,
+                        const struct metric_kind *kinds, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t index = add(set, w, SOURCE_FIRST_ENGINE + i, &kinds[i]);
+        if (i == 0)
+            set->engine = index;
     }
 }
 
@@ -118,11 +115,13 @@ void metrics_add_perf(struct metric_set *set, struct profile_writer *w,
 {
     for (uint32_t i = 0; i < wanted->count; i++) {
         const struct perf_event_wanted *e = &wanted->items[i];
-        struct kind k = {.name = e->name,
-                         .unit = e->is_time ? "ns" : "events",
-                         .description = "as the kernel counts them, by the context in user mode",
-                         .kind = e->period == 1 ? CTP_METRIC_EXACT : CTP_METRIC_SAMPLED};
-        set->perf[i] = add(set, w, SOURCE_FIRST_PERF + i, &k, e->period);
+        struct metric_kind k = {.name = e->name,
+                                .unit = e->is_time ? "ns" : "events",
+                                .description =
+                                    "as the kernel counts them, by the context in user mode",
+                                .kind = e->period == 1 ? CTP_METRIC_EXACT : CTP_METRIC_SAMPLED,
+                                .period = e->period};
+        set->perf[i] = add(set, w, SOURCE_FIRST_PERF + i, &k);
     }
 }
 
@@ -151,14 +150,6 @@ static uint64_t source_value(const struct metric_set *set, uint32_t source,
     switch (source) {
     case SOURCE_CPU:
         return n ? n->count * set->period_ns : 0;
-    case SOURCE_RETURNS:
-        return n ? n->returns : 0;
-    case SOURCE_CALLS:
-        return e->calls;
-    case SOURCE_HEIGHT:
-        return e->height;
-    case SOURCE_HEIGHT_VARIES:
-        return e->height_varies;
     case SOURCE_WALL:
         return e->running_ns + blocked_ns + e->elapsed_ns;
     case SOURCE_BLOCKED:
@@ -184,6 +175,8 @@ static uint64_t source_value(const struct metric_set *set, uint32_t source,
     case SOURCE_WRITTEN:
         return value(set, n, VALUE_WRITTEN_BYTES) + e->written_bytes;
     default:
+        if (source < SOURCE_FIRST_PERF)
+            return e->engine ? e->engine[source - SOURCE_FIRST_ENGINE] : 0;
         return e->perf ? e->perf[source - SOURCE_FIRST_PERF] : 0;
     }
 }

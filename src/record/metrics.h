@@ -6,7 +6,15 @@
 #include "record/perf_names.h"
 #include "runtime/arena_format.h"
 
-enum { METRICS_MOST = 28 };
+enum { METRICS_MOST = 28, ENGINE_METRICS = 8 };
+
+static_assert(METRICS_MOST >= 12 + ENGINE_METRICS + PERF_MOST_EVENTS, "12 are of events");
+
+struct metric_kind {
+    const char *name, *unit, *description;
+    enum ctp_metric_kind kind;
+    uint64_t period; /* what a sample stands for; 0: that differs, or there are none */
+};
 
 struct metric_set {
     struct arena_header layout; /* what an arena must look like; an arena's own word is not taken */
@@ -18,34 +26,28 @@ struct metric_set {
         uint64_t total;  /* so far; a damaged arena must not make it overflow */
     } items[METRICS_MOST];
     uint32_t perf[PERF_MOST_EVENTS]; /* in the profile */
-    uint32_t cpu;   /* the metric that facts about samples are about, or CTP_NONE */
-    uint32_t calls; /* that of engine exact, or CTP_NONE */
+    uint32_t cpu;    /* the metric that facts about samples are about, or CTP_NONE */
+    uint32_t engine; /* the first of the engine, or CTP_NONE */
 };
 
-/* What there is besides the events. */
-struct metrics_wanted {
-    bool returns; /* of the trampoline */
-    bool calls;   /* of engine exact; */
-    bool bursts;  /* in bursts, so that they are an estimate */
-    bool heights; /* of engine exact's contexts */
-};
-
-/* Adds the metrics to a profile that has no nodes yet. */
+/* Adds the metrics of events to a profile that has no nodes yet; then those of the engine, and of
+ * perf. */
 void metrics_add(struct metric_set *set, struct profile_writer *writer,
-                 const struct arena_events *events, uint64_t period_ns,
-                 const struct metrics_wanted *wanted);
+                 const struct arena_events *events, uint64_t period_ns);
+void metrics_add_engine(struct metric_set *set, struct profile_writer *writer,
+                        const struct metric_kind *kinds, uint32_t count);
 void metrics_add_perf(struct metric_set *set, struct profile_writer *writer,
                       const struct perf_wanted *wanted);
 
 /*
  * What nodes have besides the values of their arena: the time that a thread ran, the time of calls
- * that never returned, time and bytes of which no more is known, the calls that engine exact
- * counted, and perf events.
+ * that never returned, time and bytes of which no more is known, what the engine has, and perf
+ * events.
  */
 struct node_extra {
-    uint64_t running_ns, blocked_ns, elapsed_ns, calls, read_bytes, written_bytes, height,
-        height_varies;
-    const uint64_t *perf; /* of each perf event; NULL: nothing */
+    uint64_t running_ns, blocked_ns, elapsed_ns, read_bytes, written_bytes;
+    const uint64_t *engine; /* of each of its metrics; NULL: nothing */
+    const uint64_t *perf;   /* of each perf event; NULL: nothing */
 };
 
 /* Writes all values of the next node. `heap_peak` is the arena's. A node of NULL has extras only.

@@ -16,7 +16,7 @@ struct program_modules prepare_list(const char *path);
 void prepare_free(struct program_modules *modules);
 
 /*
- * Makes the maps, and with engine exact the edit plans, that are not in the cache yet, on all
+ * Makes the maps, and for engines that edit the edit plans, that are not in the cache yet, on all
  * processors. What cannot be made now is no error: the server tries again when the program asks for
  * it.
  */

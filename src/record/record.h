@@ -6,6 +6,7 @@
 #define RECORD_RECORD_H
 
 #include "base/error.h"
+#include "record/engine.h"
 #include "record/perf_names.h"
 #include "runtime/arena_format.h"
 
@@ -20,19 +21,11 @@ struct record_options {
     bool follow;
     bool verify;
     bool no_lines; /* function names only: debug information is not read */
-    bool trampoline;
-    bool exact;          /* count every call in its context; the rest is about that */
-    const char *modules; /* a glob for the modules whose calls are counted; NULL: all */
-    bool fold_recursion;
-    bool height;
-    uint64_t max_nodes; /* 0: as many as there is room for */
-    uint32_t k;         /* callers of each call that are kept, at least; 0: all */
-    const char *trace;  /* where every call goes, too; NULL: nowhere */
-    uint64_t burst_ns,
-        burst_period_ns; /* calls are counted for so long in each period; 0: always */
-    double delay_s;      /* before the first sample */
-    double duration_s;   /* of sampling; 0: to the end */
-    char **command;      /* the program and its arguments; ends with NULL */
+    const struct record_engine *engine;
+    const void *engine_options; /* its own */
+    double delay_s;             /* before the first sample */
+    double duration_s;          /* of sampling; 0: to the end */
+    char **command;             /* the program and its arguments; ends with NULL */
 };
 
 /* Runs the program to its end. `exit_status` is what the shell would have seen. */

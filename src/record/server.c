@@ -16,11 +16,11 @@
 
 /*
  * Address space that the program may have a limit on: a quarter of a gigabyte is ten million nodes.
- * Engine exact has a tenth as many contexts in it, and wants more of them.
  */
 uint64_t server_arena_most(const struct server *s)
 {
-    return s->engine == ENGINE_exact ? UINT64_C(1536) << 20 : UINT64_C(256) << 20;
+    const uint64_t usual = UINT64_C(256) << 20;
+    return s->engine->most_arena_bytes ? s->engine->most_arena_bytes : usual;
 }
 
 static const uint64_t ARENA_STEP = UINT64_C(2) << 20;
@@ -75,7 +75,10 @@ static bool open_listeners(struct server *s, const char *name)
 
 int server_open(struct server *s, uint64_t period_ns, uint32_t flags, struct ct_error *err)
 {
-    *s = (struct server){.listeners = {-1, -1}, .period_ns = period_ns, .flags = flags};
+    *s = (struct server){.listeners = {-1, -1},
+                         .period_ns = period_ns,
+                         .engine = record_engine_at(0),
+                         .flags = flags};
     CT_TRY(folder_make(&s->folder, err));
     char name[CHANNEL_NAME_BYTES + 1] = "", secret[CHANNEL_NAME_BYTES + 1] = "";
     bool listens = random_name(name) && random_name(secret) && open_listeners(s, name);
@@ -109,7 +112,8 @@ static int reopen_arena(struct server *s, const char *path, struct ct_error *err
     bool mapped = fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof *a.header &&
                   map_arena(&a, fd, (uint64_t)status.st_size);
     close(fd);
-    if (!mapped || a.header->magic != ARENA_MAGIC || a.header->version != ARENA_VERSION) {
+    if (!mapped || a.header->magic != ARENA_MAGIC || a.header->version != ARENA_VERSION ||
+        !record_engine_at(a.header->engine)) {
         if (mapped)
             munmap(a.header, a.room);
         return ct_fail(err, "%s: is not an arena of this version", path);
@@ -121,7 +125,7 @@ static int reopen_arena(struct server *s, const char *path, struct ct_error *err
     a.path = must_strdup(path);
     s->period_ns = a.header->period_ns;
     s->flags = a.header->flags;
-    s->engine = a.header->engine;
+    s->engine = record_engine_at(a.header->engine);
     memcpy(s->settings, a.header->settings, sizeof s->settings);
     s->events = a.header->events;
     vec_push(&s->arenas, a);
@@ -141,7 +145,7 @@ static bool is_unborn(const char *path)
 
 int server_reopen(struct server *s, const char *folder, struct ct_error *err)
 {
-    *s = (struct server){.listeners = {-1, -1}};
+    *s = (struct server){.listeners = {-1, -1}, .engine = record_engine_at(0)};
     CT_TRY(folder_take(&s->folder, folder, err));
     int status = CT_OK;
     bool more = true;
@@ -363,7 +367,6 @@ static void take_image(const struct server_arena *a, struct arena_image *out)
     memcpy(out->bytes, a->header, size);
 }
 
-/* Engine exact counts all the time: what counts is what came between the two ends. */
 void server_pause(struct server *s, bool paused)
 {
     const uint64_t now = now_ns();
@@ -378,7 +381,7 @@ void server_pause(struct server *s, bool paused)
     for (size_t i = 0; i < s->arenas.count; i++) {
         struct server_arena *a = &s->arenas.items[i];
         struct arena_image *image = paused ? &a->after : &a->before;
-        if (s->engine == ENGINE_exact && !image->bytes) /* --duration may have ended before all */
+        if (s->engine->counts_always && !image->bytes) /* --duration may have ended before all */
             take_image(a, image);
         a->header->paused_since_ns = now;
         a->header->paused = paused;
@@ -443,7 +446,7 @@ int server_make_arena(struct server *s, const struct channel_message *m, uint64_
                                       .realtime_at_zero_ns = clock_ns(CLOCK_REALTIME) - start_ns,
                                       .period_ns = s->period_ns,
                                       .flags = s->flags,
-                                      .engine = s->engine,
+                                      .engine = s->engine->number,
                                       .tick_cost_ns = s->tick_cost_ns,
                                       .paused = s->paused,
                                       .detach = s->is_over,

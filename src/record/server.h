@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/vec.h"
+#include "record/engine.h"
 #include "record/folder.h"
 #include "record/maps.h"
 #include "runtime/arena_format.h"
@@ -27,7 +28,7 @@ struct server_arena {
     double utime_s, stime_s;          /* as last seen from outside */
     bool has_io;                      /* the kernel's counters of its bytes are known: */
     uint64_t io_read, io_written;     /* as last seen from outside */
-    struct arena_image before, after; /* engine exact: the arena at both ends of --duration */
+    struct arena_image before, after; /* at both ends of --duration, if the engine counts on */
     bool is_gone;                     /* the process has ended or runs another program, */
     uint64_t gone_ns;                 /* seen at this time of CLOCK_MONOTONIC */
 };
@@ -59,9 +60,9 @@ struct server {
     char *address;        /* the value of the environment variable */
     uint64_t period_ns;
     uint32_t tick_cost_ns;              /* as in the arenas */
-    const char *modules;                /* engine exact: a glob, or NULL */
-    uint32_t engine;                    /* enum engine_number */
-    uint64_t settings[ENGINE_SETTINGS]; /* its options, as in the arenas */
+    const struct record_engine *engine; /* never NULL */
+    const void *engine_options;         /* its own; NULL: nobody is served */
+    uint64_t settings[ENGINE_SETTINGS]; /* what of them is in the arenas */
     uint32_t flags;                     /* enum channel_flags */
     struct arena_events events;
     bool paused, has_begun, is_over;         /* before, in and after --duration */

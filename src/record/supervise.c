@@ -6,13 +6,10 @@
 #include "record/record.h"
 #include "record/server.h"
 #include "record/target.h"
-#include "record/trace_file.h"
 
 #include "base/file.h"
 #include "names/fill.h"
 #include "runtime/channel_format.h"
-#include "runtime/exact/exact_format.h"
-#include "runtime/sample/sample_format.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -158,13 +155,47 @@ static void supervise(struct server *server, pid_t child, int signals, struct re
     }
 }
 
-/* Whether the profile can be written is asked before the program runs, not after. */
+/* What the engine writes besides the profile, or NULL. */
+static const char *second_output(const struct record_options *options)
+{
+    return options->engine->output ? options->engine->output(options->engine_options) : NULL;
+}
+
+/* Whether a file can be written is asked before the program runs, not after. */
 static int check_output(const char *path, struct ct_error *err)
 {
     struct new_file probe;
+    if (!path)
+        return CT_OK;
     CT_TRY(file_begin(path, &probe, err));
     file_abandon(&probe);
     return CT_OK;
+}
+
+/* What could not be done to the code of a process, or not in time. */
+static void say_what_was_not_edited(const struct server_arena *a)
+{
+    const struct arena_header *h = a->header;
+    if (h->modules_not_edited)
+        fprintf(stderr,
+                "calltrail: pid %u: calls from %u module%s were not counted: the edit plans "
+                "came too late, or no memory nearby was free\n",
+                (unsigned)a->pid, h->modules_not_edited, h->modules_not_edited == 1 ? "" : "s");
+    if (h->not_paused)
+        fprintf(stderr,
+                "calltrail: pid %u: calls between ct_pause and ct_resume were counted, too: "
+                "the files of its modules cannot be read any more\n",
+                (unsigned)a->pid);
+    if (h->not_resumed)
+        fprintf(stderr,
+                "calltrail: pid %u: calls after ct_resume were not counted: it had other "
+                "threads then; --delay and --duration choose a time for all threads\n",
+                (unsigned)a->pid);
+    if (h->is_too_high)
+        fprintf(stderr,
+                "calltrail: pid %u: its calls were not counted: too little of its address space "
+                "between 2 and 4 GB is free; see its limits (ulimit -v)\n",
+                (unsigned)a->pid);
 }
 
 /* One line for each thing that the profile cannot hold. */
@@ -193,41 +224,9 @@ static void say_what_is_missing(const struct server *server, const char *path)
         fprintf(stderr, "calltrail: %llu samples are lost: no room in %s\n",
                 (unsigned long long)lost, server->folder.path);
     for (size_t i = 0; i < server->arenas.count; i++) {
-        const struct arena_header *h = server->arenas.items[i].header;
-        if (h->modules_not_edited)
-            fprintf(stderr,
-                    "calltrail: pid %u: calls from %u module%s were not counted: the edit plans "
-                    "came too late, or no memory nearby was free\n",
-                    (unsigned)server->arenas.items[i].pid, h->modules_not_edited,
-                    h->modules_not_edited == 1 ? "" : "s");
-        if (h->not_paused)
-            fprintf(stderr,
-                    "calltrail: pid %u: calls between ct_pause and ct_resume were counted, too: "
-                    "the files of its modules cannot be read any more\n",
-                    (unsigned)server->arenas.items[i].pid);
-        if (h->not_resumed)
-            fprintf(stderr,
-                    "calltrail: pid %u: calls after ct_resume were not counted: it had other "
-                    "threads then; --delay and --duration choose a time for all threads\n",
-                    (unsigned)server->arenas.items[i].pid);
-        if (h->is_too_high)
-            fprintf(
-                stderr,
-                "calltrail: pid %u: its calls were not counted: too little of its address space "
-                "between 2 and 4 GB is free; see its limits (ulimit -v)\n",
-                (unsigned)server->arenas.items[i].pid);
-        const struct exact_settings *settings = exact_settings_in(h->settings);
-        uint64_t records = exact_process_in(h)->records;
-        if (h->engine != ENGINE_exact ||
-            !(server->arenas.items[i].is_full ||
-              (settings->most_records && records >= settings->most_records)))
-            continue;
-        fprintf(stderr,
-                "calltrail: pid %u had more than %llu contexts: what came later is counted in one; "
-                "%s\n",
-                (unsigned)server->arenas.items[i].pid, (unsigned long long)records,
-                settings->most_records ? "see --max-nodes"
-                                       : "--k, --fold-recursion or --modules need fewer");
+        say_what_was_not_edited(&server->arenas.items[i]);
+        if (server->engine->say_what_is_missing)
+            server->engine->say_what_is_missing(server, &server->arenas.items[i]);
     }
     if (alive)
         fprintf(stderr, "calltrail: %u process%s on (pid %d%s), recorded up to here\n", alive,
@@ -291,8 +290,8 @@ static int run_program(const struct record_options *options, struct server *serv
             perf_samples_read(&perf);
         }
         status = collect_profile(&recording, err);
-        if (status == CT_OK && options->trace)
-            status = trace_file_write(server, options->trace, err);
+        if (status == CT_OK && second_output(options))
+            status = options->engine->write_output(server, second_output(options), err);
         say_what_is_missing(server, path);
     }
     if (recording.perf)
@@ -361,52 +360,65 @@ static int choose_runtime(const struct record_options *options,
     return *runtime ? CT_OK : ct_fail(err, "%s is not where calltrail is; install both", name);
 }
 
+/* Events that nobody asked for: the engine's own, if there are no others. */
+static struct arena_events choose_events(const struct record_options *options)
+{
+    struct arena_events events = options->events;
+    if (!events.mask && !options->perf.count)
+        events.mask = options->engine->events;
+    return events;
+}
+
+static uint64_t choose_period_ns(const struct record_options *options,
+                                 const struct arena_events *events)
+{
+    /* Without samples, a tick now and then does what has to be done in the program. */
+    const uint64_t seldom_ns = 10000000;
+    const struct record_engine *engine = options->engine;
+    if (events->mask & EVENTS_BY_SAMPLES)
+        return 1000000000 / options->rate_hz;
+    uint64_t tick_ns = engine->tick_ns ? engine->tick_ns(options->engine_options) : 0;
+    return tick_ns ? tick_ns : seldom_ns;
+}
+
+static int open_server(struct server *server, const struct record_options *options,
+                       struct ct_error *err)
+{
+    const struct record_engine *engine = options->engine;
+    struct arena_events events = choose_events(options);
+    uint32_t flags = (options->follow ? CHANNEL_FOLLOW : 0u) |
+                     (options->verify ? CHANNEL_VERIFY : 0u) |
+                     (engine->edits && options->duration_s > 0 ? CHANNEL_DETACHES : 0u);
+    CT_TRY(server_open(server, choose_period_ns(options, &events), flags, err));
+    if (server->maps.cache.warning.text[0])
+        fprintf(stderr, "calltrail: warning: %s\n", server->maps.cache.warning.text);
+    server->tick_cost_ns = measure_tick_cost();
+    server->engine = engine;
+    server->engine_options = options->engine_options;
+    if (engine->settings)
+        engine->settings(options->engine_options, options, server->settings);
+    server->events = events;
+    return CT_OK;
+}
+
 int record_run(const struct record_options *options, int *exit_status, struct ct_error *err)
 {
     char *path = NULL, *runtime = NULL;
-    uint32_t flags = (options->follow ? CHANNEL_FOLLOW : 0u) |
-                     (options->verify ? CHANNEL_VERIFY : 0u) |
-                     (options->exact && options->duration_s > 0 ? CHANNEL_DETACHES : 0u);
-    struct arena_events events = options->events;
-    if (!events.mask && !options->exact && !options->perf.count)
-        events.mask = EVENT_CPU;
-    /* Without samples, a tick now and then does what has to be done in the program. */
-    const uint64_t seldom_ns = 10000000;
-    uint64_t period_ns = options->burst_ns                 ? options->burst_period_ns
-                         : events.mask & EVENTS_BY_SAMPLES ? 1000000000 / options->rate_hz
-                                                           : seldom_ns;
     struct server server;
     int status = target_find(options->command[0], &path, err);
     if (status == CT_OK)
         status = check_output(options->output, err);
-    if (status == CT_OK && options->trace)
-        status = check_output(options->trace, err);
+    if (status == CT_OK)
+        status = check_output(second_output(options), err);
     struct program_modules modules = {0};
     if (status == CT_OK) {
         modules = prepare_list(path);
         status = choose_runtime(options, &modules, path, &runtime, err);
     }
     if (status == CT_OK)
-        prepare_maps(&modules, options->exact);
+        prepare_maps(&modules, options->engine->edits != NULL);
     prepare_free(&modules);
-    if (status == CT_OK && (status = server_open(&server, period_ns, flags, err)) == CT_OK) {
-        if (server.maps.cache.warning.text[0])
-            fprintf(stderr, "calltrail: warning: %s\n", server.maps.cache.warning.text);
-        server.tick_cost_ns = measure_tick_cost();
-        server.modules = options->modules;
-        server.engine = options->exact ? ENGINE_exact : ENGINE_sample;
-        struct exact_settings exact = {.flags = (options->fold_recursion ? EXACT_FOLDS : 0u) |
-                                                (options->height ? EXACT_HEIGHTS : 0u) |
-                                                (options->trace ? EXACT_TRACES : 0u),
-                                       .most_records = options->max_nodes,
-                                       .burst_ns = options->burst_ns,
-                                       .k = options->k};
-        struct sample_settings sample = {.trampoline = options->trampoline && !options->perf.count};
-        if (options->exact)
-            memcpy(server.settings, &exact, sizeof exact);
-        else
-            memcpy(server.settings, &sample, sizeof sample);
-        server.events = events;
+    if (status == CT_OK && (status = open_server(&server, options, err)) == CT_OK) {
         status = run_program(options, &server, path, runtime, exit_status, err);
         bool keep = status != CT_OK && server.arenas.count;
         if (keep)

@@ -1,5 +1,6 @@
 #include "record/totals.h"
 
+#include "record/server.h"
 #include "runtime/walk.h"
 
 void totals_add_thread(struct totals *sum, const struct arena_thread *t)
@@ -12,16 +13,6 @@ void totals_add_thread(struct totals *sum, const struct arena_thread *t)
     sum->lost += t->fired > t->arrived ? t->fired - t->arrived : 0;
     sum->merged += t->merged;
     sum->handler_ticks += t->handler_ticks;
-    sum->marks_set += t->marks_set;
-    sum->bounces += t->bounces;
-    sum->reused += t->frames_reused;
-    sum->stale += t->stale_marks;
-    const struct exact_counts *exact = exact_counts_in(t);
-    for (unsigned i = 0; i < SLOW_REASONS; i++)
-        sum->slow[i] += exact->slow[i];
-    sum->bursts += exact->bursts;
-    sum->calls_in_bursts += exact->calls_in_bursts;
-    sum->calls_between += exact->calls_between;
     for (unsigned i = 0; i < ARENA_HISTOGRAM; i++)
         sum->histogram[i] += t->handler_histogram[i];
 }
@@ -34,18 +25,9 @@ void totals_add(struct totals *sum, const struct totals *part)
     sum->walked += part->walked;
     sum->checked += part->checked;
     sum->differ += part->differ;
-    sum->marks_set += part->marks_set;
-    sum->bounces += part->bounces;
-    sum->reused += part->reused;
-    sum->stale += part->stale;
-    sum->calls += part->calls;
-    sum->records += part->records;
-    for (unsigned i = 0; i < SLOW_REASONS; i++)
-        sum->slow[i] += part->slow[i];
+    for (unsigned i = 0; i < ENGINE_SUMS; i++)
+        sum->engine[i] += part->engine[i];
     sum->sites += part->sites;
-    sum->bursts += part->bursts;
-    sum->calls_in_bursts += part->calls_in_bursts;
-    sum->calls_between += part->calls_between;
     sum->sites_not_edited += part->sites_not_edited;
     sum->modules_not_edited += part->modules_not_edited;
     sum->lost += part->lost;
@@ -72,14 +54,10 @@ static double percentile_ns(const struct totals *t, double share, double ticks_p
     return 0;
 }
 
-static const char *const slow_names[SLOW_REASONS] = {[SLOW_NEW] = "slow_new_contexts",
-                                                     [SLOW_RESYNC] = "slow_resyncs",
-                                                     [SLOW_UNCOUNTED] = "slow_uncounted",
-                                                     [SLOW_OTHER] = "slow_others"};
-
 void totals_write(const struct totals *t, const struct fact_kinds *kinds, struct profile_writer *w,
                   enum ctp_scope scope, uint32_t index)
 {
+    const struct record_engine *engine = kinds->server->engine;
     double ticks = kinds->ticks_per_ns;
     if (kinds->samples) {
         profile_fact_u64(w, scope, index, "samples", t->samples);
@@ -100,17 +78,9 @@ void totals_write(const struct totals *t, const struct fact_kinds *kinds, struct
     profile_fact_f64(w, scope, index, "handler_s", (double)t->handler_ticks / ticks / 1e9);
     profile_fact_f64(w, scope, index, "frames_walked_per_sample",
                      t->samples ? (double)t->walked / (double)t->samples : 0);
-    if (kinds->returns) {
-        profile_fact_u64(w, scope, index, "marks_set", t->marks_set);
-        profile_fact_u64(w, scope, index, "bounces", t->bounces);
-        profile_fact_u64(w, scope, index, "frames_reused", t->reused);
-        profile_fact_u64(w, scope, index, "stale_marks", t->stale);
-    }
-    if (kinds->calls) {
-        profile_fact_u64(w, scope, index, "calls", t->calls);
-        profile_fact_u64(w, scope, index, "call_records", t->records);
-        for (unsigned i = 0; i < SLOW_REASONS; i++)
-            profile_fact_u64(w, scope, index, slow_names[i], t->slow[i]);
+    if (engine->write_facts)
+        engine->write_facts(kinds->server, t->engine, w, scope, index);
+    if (engine->edits) {
         profile_fact_u64(w, scope, index, "sites", t->sites);
         profile_fact_u64(w, scope, index, "sites_not_edited", t->sites_not_edited);
         profile_fact_u64(w, scope, index, "modules_not_edited", t->modules_not_edited);

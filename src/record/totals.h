@@ -3,15 +3,14 @@
 #define RECORD_TOTALS_H
 
 #include "profile/profile.h"
-#include "runtime/exact/exact_format.h"
+#include "record/engine.h"
+#include "runtime/arena_format.h"
 
 struct totals {
     uint64_t samples, complete, guessed; /* of walks: those with a frame that is a guess */
     uint64_t walked, checked, differ, lost, merged, threads_not_sampled;
-    uint64_t marks_set, bounces, reused, stale;  /* of the trampoline */
-    uint64_t calls, records, slow[SLOW_REASONS]; /* of engine exact */
-    uint64_t sites, sites_not_edited, modules_not_edited;
-    uint64_t bursts, calls_in_bursts, calls_between;
+    uint64_t sites, sites_not_edited, modules_not_edited; /* of the editor */
+    uint64_t engine[ENGINE_SUMS];                         /* the engine's own */
     uint64_t handler_ticks;
     uint64_t arena_bytes;
     uint64_t histogram[ARENA_HISTOGRAM]; /* of the handler's time, in ticks */
@@ -23,11 +22,10 @@ void totals_add(struct totals *sum, const struct totals *part);
 
 /* What kinds of facts there are. */
 struct fact_kinds {
-    bool samples;        /* at this rate: */
-    double rate_hz;      /* as asked */
-    bool returns;        /* of the trampoline */
-    bool calls;          /* of engine exact */
-    double ticks_per_ns; /* of the time stamp counter */
+    bool samples;                /* at this rate: */
+    double rate_hz;              /* as asked */
+    const struct server *server; /* whose engine has some, too */
+    double ticks_per_ns;         /* of the time stamp counter */
 };
 
 void totals_write(const struct totals *totals, const struct fact_kinds *kinds,

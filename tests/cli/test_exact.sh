@@ -84,8 +84,14 @@ usage() { # name, words, options...
     "$calltrail" record "$@" ./calls >/dev/null 2>said
     check "$name" "2 1" "$? $(grep -c "$words" said)"
 }
-usage "no such engine" "there is no engine 'magic'" --engine magic
-usage "options of another engine" "go with --engine exact" --max-nodes 5
+usage "no such engine" "there is no engine 'magic'; there are: sample, exact" --engine magic
+for option in --modules=x --fold-recursion --height --max-nodes=5 --k=2 --burst --trace=x.trace; do
+    usage "$option of another engine" "record: ${option%=*} goes with --engine exact" $option
+done
+usage "option before another engine" "record: --height goes with --engine exact" --height --engine sample
+usage "option of the other engine" "record: --no-trampoline goes with --engine sample" \
+    --engine exact --no-trampoline
+usage "the last engine" "record: --k goes with --engine exact" --engine exact --k 2 --engine sample
 usage "no number" "not a number of contexts" --engine exact --max-nodes many
 
 # --k: the forest of slabs that was built in the program, by definition, and against the offline code's,
@@ -93,7 +99,6 @@ usage "no number" "not a number of contexts" --engine exact --max-nodes many
 usage "k of none" "'0' is not from 1 to 100 callers" --engine exact --k 0
 usage "k of many" "'101' is not from 1 to 100 callers" --engine exact --k 101
 usage "k of words" "'two' is not from 1 to 100 callers" --engine exact --k two
-usage "k of another engine" "go with --engine exact" --k 2
 usage "k and folded" "does not go with --fold-recursion" --engine exact --k 2 --fold-recursion
 gcc -O1 -o short "$here/exact/short.c" "$here/exact/short.S" || exit 1
 gcc -O1 -pthread -o threads "$here/exact/threads.c" || exit 1
@@ -136,7 +141,6 @@ check "report says it" 1 "$("$calltrail" report --metric calls slabs.ctp | grep 
 # --burst: all calls are known, those in bursts stand for the rest.
 usage "burst of words" "is not ON/PERIOD in ms" --engine exact --burst=often
 usage "burst longer than its period" "is not ON/PERIOD in ms" --engine exact --burst=2/1
-usage "burst of another engine" "go with --engine exact" --burst
 usage "burst with samples" "does not go with --event" --engine exact --burst -e cpu
 cat >count.pl <<'E'
 my $n = 0;
@@ -174,7 +178,6 @@ check "report gives the error" 1 "$("$calltrail" report part.ctp | grep -c 'an e
 
 # --trace: each context of the profile has as many calls in the trace of the same run, and what kctx makes
 # of it is what the definition says.
-usage "trace of another engine" "go with --engine exact" --trace x.trace
 usage "trace of slabs" "goes with whole contexts" --engine exact --trace x.trace --k 2
 usage "trace of bursts" "goes with whole contexts" --engine exact --trace x.trace --burst
 "$calltrail" record --engine exact --trace no/such/folder ./calls >printed 2>said

@@ -5,6 +5,7 @@
 : "${CALLTRAIL:?the path of calltrail}"
 here=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
 case $CALLTRAIL in /*) ;; *) CALLTRAIL=$PWD/$CALLTRAIL ;; esac
+build=$(dirname "$CALLTRAIL")
 dir=$(mktemp -d) && cd "$dir" || exit 1
 trap 'rm -rf "$dir"' EXIT
 failures=0
@@ -15,12 +16,16 @@ fail() {
     failures=$((failures + 1))
 }
 
-# ---- Man pages
+# ---- Man pages: those in the sources, and those that the build makes
 
+page_of() { # NAME
+    page=$here/docs/man/$1
+    [ -f "$page" ] || page=$build/$1
+}
 "$CALLTRAIL" --help | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }' >commands
 [ "$(wc -l <commands)" -ge 12 ] || fail commands "$(cat commands)"
 while read -r command; do
-    page=$here/docs/man/calltrail-$command.1
+    page_of "calltrail-$command.1"
     if [ ! -f "$page" ]; then
         fail "page $command" "there is none"
         continue
@@ -37,7 +42,9 @@ while read -r command; do
         ok "page $command"
     fi
 done <commands
-for page in "$here"/docs/man/*.1; do
+pages=$(cd "$here/docs/man" && for page in *.1 *.1.in; do echo "${page%.in}"; done)
+for page in $pages; do
+    page_of "$page"
     name=$(basename "$page")
     mandoc -T lint -W warning "$page" >warnings 2>&1
     groff -mandoc -ww -Tutf8 "$page" >text 2>>warnings
@@ -76,17 +83,46 @@ completes complete-format 'perf pprof ' "$CALLTRAIL" import --from p
 completes complete-folder 'folder ' "$CALLTRAIL" symbolize --debug-dir f
 completes complete-to-symbolize 'fixed.ctp folder ' "$CALLTRAIL" symbolize f
 completes complete-profile 'fixed.ctp folder ' "$CALLTRAIL" diff f
+completes complete-argument ' ' "$CALLTRAIL" record --modules ''
+completes complete-file-argument 'other.txt ' "$CALLTRAIL" record --trace oth
 completes complete-any-file 'other.txt ' "$CALLTRAIL" map oth
+
+# ---- Engines: each of them, and each of their options, is in the manual page and is completed
+
+page_of calltrail-record.1
+"$CALLTRAIL" record --help | sed -nE 's/^ +--engine ([a-z]+) .*/\1/p' | sort >engines
+"$CALLTRAIL" record --help |
+    sed -nE 's/^ +(--[a-z-]+)( [A-Z]+|\[=[A-Z/]+\])? +with ([a-z]+): .*/\1 \3 \2/p' >rows
+if [ "$(wc -l <engines)" -ge 2 ] && [ "$(wc -l <rows)" -ge 8 ]
+then ok "help of engines"; else fail "help of engines" "$(cat engines rows)"; fi
+completes complete-engine "$(tr '\n' ' ' <engines)" "$CALLTRAIL" record --engine ''
+while read -r engine; do
+    if grep -q "^\.It Cm $engine\$" "$page"
+    then ok "page of engine $engine"; else fail "page of engine $engine" "it is not in $page"; fi
+done <engines
+while read -r option engine argument; do
+    name="${option#--} of engine $engine"
+    case " $(bash try.bash "$here/completion/calltrail.bash" "$CALLTRAIL" record "$option") " in
+    *" $option "*) ok "complete $name" ;;
+    *) fail "complete $name" "it is not completed" ;;
+    esac
+    if grep -q "^\.Op Fl -${option#--}\( \|\$\)" "$page" &&
+        grep -A2 "^\.It Fl -${option#--}\( \|\$\)" "$page" | grep -q "^\.Cm $engine :"
+    then ok "page of $name"; else fail "page of $name" "it is not in $page"; fi
+    other=$(grep -vx "$engine" engines | head -1)
+    "$CALLTRAIL" record "$option${argument:+=1}" --engine "$other" /bin/true >out 2>err
+    if [ $? -eq 2 ] && grep -q "record: $option goes with --engine $engine" err
+    then ok "$name, with $other"; else fail "$name, with $other" "$(cat err)"; fi
+done <rows
 
 # ---- Installed
 
-build=$(dirname "$CALLTRAIL")
 if ! make -s -C "$here" install BUILD="$build" DESTDIR="$dir/dest" PREFIX=/opt/calltrail >log 2>&1; then
     fail install "$(tail -1 log)"
 fi
 prefix=$dir/dest/opt/calltrail
-pages=$(cd "$here/docs/man" && printf 'share/man/man1/%s ' *.1)
-for file in bin/calltrail $pages share/bash-completion/completions/calltrail; do
+# shellcheck disable=SC2086
+for file in bin/calltrail $(printf 'share/man/man1/%s ' $pages) share/bash-completion/completions/calltrail; do
     if [ -f "$prefix/$file" ]; then ok "installed $file"; else fail "installed $file" "it is not there"; fi
 done
 if "$prefix/bin/calltrail" record -o true.ctp /bin/true 2>err && "$prefix/bin/calltrail" info true.ctp >out

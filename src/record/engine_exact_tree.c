@@ -1,0 +1,143 @@
+#include "record/engine_exact_tree.h"
+
+#include "profile/profile.h"
+
+static_assert((unsigned)ARENA_GAP_CUT == (unsigned)CTP_GAP_CUT, "one number for both");
+
+/*
+ * What is known of the records of one arena, by their places: the node that its callees hang below,
+ * and, for heights, the slot of the outermost record that has one.
+ */
+struct record_tables {
+    size_t room;
+    uint32_t *nodes;     /* numbered through all threads, plus one: */
+    uint32_t first;      /* that of the current thread */
+    uint32_t *outermost; /* NULL: no heights */
+};
+
+void *exact_tree_begin(const struct server *s, const struct arena_view *v)
+{
+    struct record_tables *tables = must_calloc(1, sizeof *tables);
+    tables->room = v->size / ARENA_RECORD_ALIGN + 1;
+    tables->nodes = must_calloc(tables->room, sizeof *tables->nodes);
+    if (exact_settings_in(s->settings)->flags & EXACT_HEIGHTS)
+        tables->outermost = must_calloc(tables->room, sizeof *tables->outermost);
+    return tables;
+}
+
+void exact_tree_end(void *state)
+{
+    struct record_tables *tables = state;
+    free(tables->nodes);
+    free(tables->outermost);
+    free(tables);
+}
+
+/* Where a record stands in the tables; of a place that is none, 0, where nothing ever is. */
+static size_t number_of(const struct record_tables *tables, uint32_t place)
+{
+    size_t number = (size_t)place * 8 / ARENA_RECORD_ALIGN;
+    return number < tables->room ? number : 0;
+}
+
+/* The height of a record's slot above that of the outermost one; 0: not known. */
+static uint32_t height_of(struct record_tables *tables, const struct arena_record *r, size_t number)
+{
+    uint32_t outermost = tables->outermost[number_of(tables, r->parent)];
+    tables->outermost[number] = outermost ? outermost : r->slot;
+    return outermost && r->slot ? outermost - r->slot : 0;
+}
+
+/* Several records of one context: of a function that was bound after its first call. */
+static void add_height(struct grown_tree *g, uint32_t node, const struct arena_record *r,
+                       uint32_t height)
+{
+    bool was_there = *grown_value(g, node, COLUMN_CALLS);
+    uint64_t *known = grown_value(g, node, COLUMN_HEIGHT);
+    if ((r->flags & RECORD_VARIES) || (was_there && *known != height))
+        *grown_value(g, node, COLUMN_HEIGHT_VARIES) = 1;
+    *known = height;
+}
+
+/*
+ * A record's own node is its function's entry; what it calls hangs below the node of the place from
+ * where it calls, as the frames of a walked stack do.
+ */
+static void add_calls(struct grown_tree *g, struct record_tables *tables,
+                      const struct arena_record *r, uint32_t place, uint64_t count)
+{
+    size_t number = number_of(tables, place);
+    uint32_t above = tables->nodes[number_of(tables, r->parent)];
+    above = above > tables->first ? above - tables->first - 1 : 0; /* of another thread: no word */
+    uint32_t caller = r->site ? grown_child(g, above, r->site) : above;
+    uint32_t node = r->callee ? grown_child(g, caller, r->callee) : caller;
+    bool is_gap = r->callee && (KEY_FLAGS(r->callee) & KEY_GAP);
+    tables->nodes[number] = tables->first + (is_gap ? node : caller) + 1;
+    g->sums[SUM_CALLS] += count;
+    g->sums[SUM_RECORDS]++;
+    uint32_t height = tables->outermost ? height_of(tables, r, number) : 0;
+    if (!r->callee)
+        return;
+    if (tables->outermost)
+        add_height(g, node, r, height);
+    *grown_value(g, node, COLUMN_CALLS) += count;
+}
+
+static uint64_t calls_of(const struct arena_view *v, const struct arena_record *r, uint64_t offset)
+{
+    if (!v->before.bytes || offset + sizeof *r > v->before.size)
+        return r->count;
+    const struct arena_record *then = (const void *)(v->before.bytes + offset);
+    return r->count > then->count ? r->count - then->count : 0;
+}
+
+/* What the calls of bursts stand for: all calls of the thread. */
+static uint64_t all_calls(const struct exact_counts *counts, uint64_t calls)
+{
+    if (!counts->calls_in_bursts)
+        return calls;
+    double scale = 1 + (double)counts->calls_between / (double)counts->calls_in_bursts;
+    double scaled = (double)calls * scale;
+    return scaled < 0x1p62 ? (uint64_t)(scaled + 0.5) : calls;
+}
+
+static void add_sums(struct grown_tree *g, const struct exact_counts *counts)
+{
+    for (unsigned i = 0; i < SLOW_REASONS; i++)
+        g->sums[SUM_FIRST_SLOW + i] += counts->slow[i];
+    g->sums[SUM_BURSTS] += counts->bursts;
+    g->sums[SUM_CALLS_IN_BURSTS] += counts->calls_in_bursts;
+    g->sums[SUM_CALLS_BETWEEN] += counts->calls_between;
+}
+
+/* Records whose parents come before them. */
+void exact_tree_grow(void *state, const struct arena_view *v, const struct arena_thread *t,
+                     struct grown_tree *g)
+{
+    struct record_tables *tables = state;
+    const struct exact_counts *counts = exact_counts_in(t);
+    VEC(const struct arena_record_chunk *) chunks = {0};
+    uint64_t left = v->size / ARENA_RECORD_ALIGN;
+    const struct arena_record_chunk *k;
+    add_sums(g, counts);
+    if (counts->first_record_chunk)
+        grown_root(g);
+    VIEW_EACH(v, counts->first_record_chunk, k) {
+        vec_push(&chunks, k);
+    }
+    for (size_t i = chunks.count; i-- > 0;) {
+        uint64_t start =
+            (uint64_t)((const char *)chunks.items[i] - v->bytes) + chunks.items[i]->start;
+        uint32_t used = chunks.items[i]->used, room = chunks.items[i]->room;
+        uint64_t end = start + (used < room ? used : room);
+        const struct arena_record *r;
+        for (uint64_t next = start;
+             next < end && left-- && (r = view_at(v, (uint32_t)(next / 8), sizeof *r));
+             next += r->is_made ? arena_record_bytes(r->site_count) : ARENA_RECORD_ALIGN)
+            if (r->is_made) /* or its bytes were taken, and it was never made */
+                add_calls(g, tables, r, (uint32_t)(next / 8),
+                          all_calls(counts, calls_of(v, r, next)));
+    }
+    vec_free(&chunks);
+    tables->first += (uint32_t)g->items.count;
+}

@@ -1,0 +1,30 @@
+/* The calls that engine `exact` counted, in the tree of a thread. */
+#ifndef RECORD_ENGINE_EXACT_TREE_H
+#define RECORD_ENGINE_EXACT_TREE_H
+
+#include "record/grow.h"
+#include "runtime/exact/exact_format.h"
+
+/* The values of its nodes; the first is always there, the others with --height. */
+enum exact_column { COLUMN_CALLS, COLUMN_HEIGHT, COLUMN_HEIGHT_VARIES, EXACT_COLUMNS };
+
+enum exact_sum {
+    SUM_CALLS,
+    SUM_RECORDS,
+    SUM_FIRST_SLOW, /* as many as there are reasons */
+    SUM_BURSTS = SUM_FIRST_SLOW + SLOW_REASONS,
+    SUM_CALLS_IN_BURSTS,
+    SUM_CALLS_BETWEEN,
+    EXACT_SUMS
+};
+
+static_assert((unsigned)EXACT_COLUMNS <= (unsigned)ENGINE_METRICS, "they have their places");
+static_assert((unsigned)EXACT_SUMS <= (unsigned)ENGINE_SUMS, "they have their places");
+
+/* As record_engine's arena_begins, grow and arena_ends. */
+void *exact_tree_begin(const struct server *server, const struct arena_view *view);
+void exact_tree_grow(void *state, const struct arena_view *view, const struct arena_thread *thread,
+                     struct grown_tree *tree);
+void exact_tree_end(void *state);
+
+#endif
