@@ -36,6 +36,8 @@ struct guest {
     _Atomic uint32_t thread_list_lock;
     struct thread *threads;
     struct heap_state heap;
+    /* Room in the arena was waited for once, and none came: it is not waited for again. */
+    bool no_room_for_calls, no_room_for_threads;
 };
 
 /* Writes the process's CPU time into the arena (start.c). */

@@ -69,18 +69,18 @@ static void wait_a_little(void)
 
 /*
  * The supervisor makes the arena larger when it looks, every few milliseconds. No call may go
- * uncounted for that, so this waits; but only once for a supervisor that does not come.
+ * uncounted for that, so this waits; but in each process only once for a supervisor that does not
+ * answer.
  */
 void *records_memory(size_t bytes)
 {
     enum { PATIENCE = 400 };
-    static bool nobody_comes;
     void *memory = arena_take(bytes);
-    for (unsigned i = 0; !memory && i < PATIENCE && !nobody_comes; i++) {
+    for (unsigned i = 0; !memory && i < PATIENCE && !guest->no_room_for_calls; i++) {
         wait_a_little();
         memory = arena_take(bytes);
     }
-    nobody_comes |= !memory;
+    guest->no_room_for_calls |= !memory;
     return memory;
 }
 
