@@ -321,10 +321,7 @@ uint64_t modules_function(const struct walk_modules *set, uint64_t address)
     SEARCH(i, t->count, t->items[i].start <= offset);
     if (!i || offset - t->items[i - 1].start >= t->items[i - 1].size)
         return address;
-    const struct map_function *f = &t->items[i - 1];
-    for (unsigned most = 8; most-- && (f->flags & FUNCTION_FRAGMENT) && f->parent < t->count;)
-        f = &t->items[f->parent];
-    return base + f->start;
+    return base + map_whole_function(t->items, t->count, &t->items[i - 1])->start;
 }
 
 static void publish(uint32_t count)

@@ -78,6 +78,12 @@ check "no room is said" 1 "$(grep -c 'calls from 1 module were not counted' said
 check "no room in info" 1 "$(fact modules_not_edited no_room.ctp)"
 check "room for all" 0 "$(fact modules_not_edited all.ctp)"
 
+# A cold part of a cold part is its function, too.
+gcc -g -O1 -o parts "$here/exact/parts.c" "$here/exact/parts.S" || exit 1
+"$calltrail" record --no-lines --engine exact --modules parts -o parts.ctp ./parts >printed
+check "calls from cold parts" "main;parts 1,main;parts;leaf 2," "$("$calltrail" export --to folded parts.ctp |
+    sed -n 's/.*;\(main;parts.*\)/\1/p' | tr '\n' ,)"
+
 usage() { # name, words, options...
     local name=$1 words=$2
     shift 2
