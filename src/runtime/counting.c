@@ -42,7 +42,11 @@ ALWAYS_INLINE bool is_tail(const struct plan_site *s)
     return s->kind >= SITE_TAIL;
 }
 
-ALWAYS_INLINE bool folds(void)
+/*
+ * May a call enter another record than the one that counts it? With --fold-recursion that of an
+ * earlier call, with --k one below fewer callers. After a tail jump that may always be so.
+ */
+ALWAYS_INLINE bool enters_another(void)
 {
     return guest->flags & (CHANNEL_FOLD | CHANNEL_SLABS);
 }
@@ -150,7 +154,7 @@ ALWAYS_INLINE void emit_entry_in_rcx(struct emitter *e)
 /* The record in rax becomes that of the callee's frame, or of this one, after a tail jump. */
 ALWAYS_INLINE void emit_enter(struct emitter *e, const struct plan_site *s)
 {
-    if (is_tail(s) || folds()) {
+    if (is_tail(s) || enters_another()) {
         EMIT(e, "\x8b\x40"); /* mov eax, [rax + enter] */
         emit_u8(e, RECORD_ENTER);
     }

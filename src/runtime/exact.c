@@ -56,7 +56,8 @@ static void *map_private(uint64_t bytes)
     return raw_mmap(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 }
 
-ALWAYS_INLINE bool folds(void)
+/* Does every new context have to be looked for among its callers? */
+ALWAYS_INLINE bool folds_recursion(void)
 {
     return guest->flags & CHANNEL_FOLD;
 }
@@ -561,14 +562,15 @@ static void count_or_not(const struct slow_frame *f)
 
 /*
  * The usual reason to be here, a context that is new below one that is known, with signals: to mask
- * them takes longer than all the rest. What is written is in order after each instruction.
+ * them takes longer than all the rest. What is written is in order after each instruction. The
+ * record that is made counts the call and is entered: with --k none is made that would be cut.
  */
 SLOW_TEXT static bool count_quickly(struct exact_thread *t, const struct slow_frame *f)
 {
     struct call c;
     call_at(f, &c);
     struct arena_record *own = c.slot ? find_in_mirror(c.slot) : NULL;
-    if (!own || c.how.site - own->first_site >= own->site_count || c.is_tail || folds() ||
+    if (!own || c.how.site - own->first_site >= own->site_count || c.is_tail || folds_recursion() ||
         (guest->flags & CHANNEL_TRACE))
         return false;
     const struct callee *callee = callee_place(t, c.how.target);
