@@ -18,7 +18,6 @@ static bool has_address;
 
 /* One at a time: the structure is too large for a small stack. */
 static struct channel_message message;
-static _Atomic uint32_t message_lock;
 
 bool channel_set_address(const char *value)
 {
@@ -111,14 +110,14 @@ static int ask(int descriptor, uint32_t expected)
 
 static void lock_message(void)
 {
-    while (__atomic_exchange_n((uint32_t *)&message_lock, 1, __ATOMIC_ACQUIRE))
+    while (__atomic_exchange_n((uint32_t *)&guest->message_lock, 1, __ATOMIC_ACQUIRE))
         raw_syscall3(SYS_sched_yield, 0, 0, 0);
     memset(&message, 0, sizeof message);
 }
 
 static void unlock_message(void)
 {
-    __atomic_store_n((uint32_t *)&message_lock, 0, __ATOMIC_RELEASE);
+    __atomic_store_n((uint32_t *)&guest->message_lock, 0, __ATOMIC_RELEASE);
 }
 
 /* Maps all of a file; NULL when that cannot be done. */
@@ -162,15 +161,14 @@ static void *map_low(int fd, uint64_t most)
 
 bool channel_map_more(uint64_t least)
 {
-    static _Atomic uint32_t lock;
     if (!low.start || is_confined() || least > ARENA_LOW_END - low.start ||
-        __atomic_exchange_n((uint32_t *)&lock, 1, __ATOMIC_ACQUIRE))
+        __atomic_exchange_n((uint32_t *)&guest->arena_lock, 1, __ATOMIC_ACQUIRE))
         return false; /* or somebody is at it: there is room a moment later */
     uint64_t bytes = (least + LOW_PIECE - 1) & ~(uint64_t)(LOW_PIECE - 1);
     if (bytes > low.bytes &&
         raw_syscall4(SYS_mremap, (long)low.start, (long)low.bytes, (long)bytes, 0) > 0)
         low.bytes = guest->arena_mapped = bytes;
-    __atomic_store_n((uint32_t *)&lock, 0, __ATOMIC_RELEASE);
+    __atomic_store_n((uint32_t *)&guest->arena_lock, 0, __ATOMIC_RELEASE);
     return least <= low.bytes;
 }
 

@@ -38,6 +38,8 @@ struct guest {
     struct heap_state heap;
     /* Room in the arena was waited for once, and none came: it is not waited for again. */
     bool no_room_for_calls, no_room_for_threads;
+    /* Here, since the thread that holds one may be one that a child has not got: see channel.c. */
+    _Atomic uint32_t message_lock, arena_lock;
 };
 
 /* Writes the process's CPU time into the arena (start.c). */

@@ -310,6 +310,8 @@ CASES = [
     # 42: forks without handlers
     Case("r42_raw_fork", checks=[processes(6), ms("only_in_parent", 200, 480),
                                  ms("only_in_child", 250, 600)]),
+    Case("r42_fork_in_dlopen", more=PLUGINS, timeout_s=30,
+         checks=[processes(2), ms("only_in_child", 50)]),
     # 6: signals of the program's own
     Case("r06_own_sigprof", checks=[ms("with_timer", 150), ms("all_blocked", 100), threads(3),
                                     ms("on_profile", 0)]),
@@ -502,7 +504,7 @@ CASES = [
 EDITING = re.compile(r"r(2[3-9]|3[0-5]|46|47)_|r12_reused")
 # Of the others, what a selection with engine exact runs: threads, forks, jumps, ends.
 ALSO_EXACT = """r07_fork r07_vfork r08_short r10_throw_gcc r11_longjmp r12_coroutines r16_kill r42_raw_fork
-r44_closefrom""".split()
+r42_fork_in_dlopen r44_closefrom""".split()
 
 
 def is_selected(case, engine):
