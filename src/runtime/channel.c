@@ -34,6 +34,25 @@ bool channel_set_address(const char *value)
     return has_address = true;
 }
 
+/*
+ * The descriptors of the request that is under way, or -1: the connection, and the file that it is
+ * about. A child that is forked meanwhile has copies of them, which it closes. They are noted last
+ * and forgotten first, so that none is closed that has become the program's.
+ */
+static struct {
+    int connection, file;
+} held = {-1, -1};
+
+static void close_held(void)
+{
+    int connection = held.connection, file = held.file;
+    held.connection = held.file = -1;
+    if (connection >= 0)
+        raw_syscall3(SYS_close, connection, 0, 0);
+    if (file >= 0)
+        raw_syscall3(SYS_close, file, 0, 0);
+}
+
 static int connect_channel(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -97,8 +116,11 @@ static int ask(int descriptor, uint32_t expected)
 {
     int fd = has_address ? connect_channel() : -1;
     int answer = -1;
+    held.connection = fd;
+    held.file = descriptor;
     if (fd >= 0 && send_message(fd, descriptor))
         answer = receive_message(fd);
+    held.connection = held.file = -1;
     if (fd >= 0)
         raw_syscall3(SYS_close, fd, 0, 0);
     if (answer >= 0 && message.kind != expected) {
@@ -187,6 +209,7 @@ static struct arena_header *map_arena(int fd)
 
 bool channel_attach(void)
 {
+    close_held();
     lock_message();
     message.kind = CHANNEL_HELLO;
     message.pid = (uint64_t)raw_syscall3(SYS_getpid, 0, 0, 0);

@@ -1,10 +1,12 @@
 /*
  * Row 42: a child is forked while another thread of its parent loads a library, and the runtime has
  * asked the supervisor about that library. The supervisor is stopped meanwhile, so that the answer
- * does not come before the fork; the child must get its own answers when it goes on.
+ * does not come before the fork; the child must get its own answers when it goes on, and has no
+ * files open but the program's.
  */
 #include "torture.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -47,6 +49,17 @@ static int sleeps(int tid)
     return name_end && name_end[1] == ' ' && name_end[2] == 'S';
 }
 
+static int open_files(void)
+{
+    int count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (folder && readdir(folder))
+        count++;
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
 static NOINLINE void only_in_child(void)
 {
     burn_ms(100);
@@ -57,6 +70,7 @@ int main(int argc, char **argv)
     char path[4200];
     pthread_t loader;
     pid_t stopped = supervisor();
+    int files = open_files();
     (void)argc;
     snprintf(path, sizeof path, "%.*s/plugin_a.so", (int)(strrchr(argv[0], '/') - argv[0]),
              argv[0]);
@@ -70,7 +84,7 @@ int main(int argc, char **argv)
     pid_t child = fork();
     if (child == 0) {
         only_in_child();
-        _exit(7);
+        _exit(open_files() == files ? 7 : 8);
     }
     if (stopped)
         CHECK(kill(stopped, SIGCONT) == 0);
