@@ -25,7 +25,7 @@
 enum { MOST_MODULES = 2048, PAGE = 4096 };
 
 struct known_module {
-    uint64_t path_hash;
+    uint64_t path_hash, bias;
     struct walk_module walk;
     struct map_tables tables;
     const void *map;
@@ -247,6 +247,7 @@ static uint32_t take(uint32_t n, const struct loaded *l)
                                           : (int)raw_syscall4(SYS_openat, AT_FDCWD, (long)l->path,
                                                               O_RDONLY | O_CLOEXEC, 0);
         add_module(&fresh[n], l->start, l->end, file, l->path, l->kind);
+        fresh[n].bias = l->bias;
         if (l->kind == MODULE_FILE)
             edit(&fresh[n], l->path, l);
     }
@@ -341,32 +342,57 @@ static void publish(uint32_t count)
     guest->modules = &next->set;
 }
 
+/*
+ * In the child of a fork the linker may have been at work, in a thread that the child has not got:
+ * what is in its list need not be in memory any more, or not yet. What the parent knew is taken
+ * as it was, and nothing is read.
+ */
+static bool was_known(struct loaded *m)
+{
+    for (uint32_t i = 0; i < known_count; i++) {
+        if (known[i].bias != m->bias || known[i].path_hash != hash_of(m->path))
+            continue;
+        m->start = known[i].walk.start;
+        m->end = known[i].walk.end;
+        return true;
+    }
+    return false;
+}
+
+static bool read_headers(struct loaded *m)
+{
+    const ElfW(Ehdr) *h = (const void *)m->bias;
+    if (!h || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)
+        return false;
+    m->headers = (const void *)(m->bias + h->e_phoff);
+    m->header_count = h->e_phnum;
+    return find_range(m->headers, m->header_count, m->bias, &m->start, &m->end);
+}
+
 void modules_refresh(void)
 {
     if (!guest->arena)
         return;
+    const bool is_consistent = _r_debug.r_state == RT_CONSISTENT || !known_count;
     uint32_t n = 0;
     for (const struct link_map *l = _r_debug.r_map; l; l = l->l_next) {
         struct loaded m = {.bias = l->l_addr, .path = l->l_name, .kind = MODULE_FILE};
+        bool is_there;
         if (l == _r_debug.r_map) { /* the program itself: the list has no name for it */
             m.headers = (const void *)getauxval(AT_PHDR);
             m.header_count = (unsigned)getauxval(AT_PHNUM);
             m.path = "/proc/self/exe";
-        } else {
-            const ElfW(Ehdr) *h = (const void *)l->l_addr;
-            if (!h || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)
-                continue;
-            m.headers = (const void *)(l->l_addr + h->e_phoff);
-            m.header_count = h->e_phnum;
-        }
-        if (!find_range(m.headers, m.header_count, m.bias, &m.start, &m.end))
-            continue;
-        if (l->l_addr == getauxval(AT_SYSINFO_EHDR)) { /* the kernel maps whole pages of it */
-            m.end = (m.end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+            is_there = find_range(m.headers, m.header_count, m.bias, &m.start, &m.end);
+        } else if (l->l_addr == getauxval(AT_SYSINFO_EHDR)) {
             m.path = "[vdso]";
             m.kind = MODULE_VDSO;
+            is_there = read_headers(&m);
+            m.end = (m.end + PAGE - 1) & ~(uint64_t)(PAGE - 1); /* the kernel maps whole pages */
+        } else {
+            is_there = is_consistent ? read_headers(&m) : was_known(&m);
         }
-        n = take(n, &m);
+        if (is_there)
+            n = take(n, &m);
     }
     sort_fresh(n);
     publish(n);

@@ -312,6 +312,7 @@ CASES = [
                                  ms("only_in_child", 250, 600)]),
     Case("r42_fork_in_dlopen", more=PLUGINS, timeout_s=30,
          checks=[processes(2), ms("only_in_child", 50)]),
+    Case("r42_fork_in_dlclose", checks=[processes(2), ms("only_in_child", 50)]),
     # 6: signals of the program's own
     Case("r06_own_sigprof", checks=[ms("with_timer", 150), ms("all_blocked", 100), threads(3),
                                     ms("on_profile", 0)]),
