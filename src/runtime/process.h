@@ -148,6 +148,10 @@ void edit_hide_modules(const uint64_t *bases, uint32_t count);
 void edit_forget_hidden(void);
 void edited_renumber(uint64_t base, uint32_t module_id); /* in a child's arena it has another */
 
+/* --- what the program says of itself (phases.c) ---------------------------------------------- */
+
+void phases_begin(void); /* in a new arena: the parent of a forked child may have paused */
+
 /* --- threads (threads.c) ------------------------------------------------------------------- */
 
 void threads_prepare(void);        /* once, before the others */

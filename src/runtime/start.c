@@ -32,6 +32,7 @@ static void begin(void)
 {
     if (is_confined() || !channel_attach())
         return;
+    phases_begin();
     exec_follow(guest->flags & CHANNEL_FOLLOW);
     trampoline_begin();
     modules_refresh();

@@ -231,6 +231,16 @@ check "paused, calls with threads" "counted 1," "$("$calltrail" export --to fold
     sed -En 's/.*;main;((not_)?counted [0-9]+)$/\1/p' | tr '\n' ,)"
 check "paused, message" 1 "$(grep -c 'calls after ct_resume were not counted: it had other threads' message)"
 
+# A child that is forked meanwhile is paused, too: with every engine.
+gcc -O2 -pthread -I "$here/../include" -o pause_fork "$here/exact/pause_fork.c" || exit 1
+"$calltrail" record --no-lines --engine exact --modules pause_fork -o pause.ctp ./pause_fork >printed 2>&1
+check "paused, output with a child" "0x700" "$(cat printed)"
+check "paused, calls with a child" "counted 3," "$("$calltrail" export --to folded pause.ctp |
+    sed -En 's/.*;main;((not_)?counted [0-9]+)$/\1/p' | tr '\n' ,)"
+"$calltrail" record --no-lines -o pause.ctp ./pause_fork >printed 2>&1
+check "paused, samples with a child" "counted," "$("$calltrail" export --to folded pause.ctp |
+    sed -En 's/.*;main;((not_)?counted)[; ].*/\1/p' | sort -u | tr '\n' ,)"
+
 # --height, against what the program measures itself.
 gcc -g -O1 -foptimize-sibling-calls -fno-omit-frame-pointer -Wl,-z,lazy -o heights "$here/exact/heights.c" || exit 1
 # Calls that go the fast way; by a walk of the stack, since libc is not edited; and all the slow way.
