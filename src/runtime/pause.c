@@ -114,7 +114,21 @@ static bool wait_for_others(void)
     return false;
 }
 
-/* With the linker's lock: no other thread loads or unloads modules meanwhile. */
+typedef int work_fn(struct dl_phdr_info *info, size_t bytes, void *unused);
+
+/*
+ * With the linker's lock no other thread loads or unloads modules meanwhile. A process without
+ * other threads does not need it, and may never get it: libc leaves it as it was in the child of a
+ * fork, and a thread of the parent may have had it.
+ */
+static void without_linker(work_fn *work)
+{
+    if (is_alone())
+        work(NULL, 0, NULL);
+    else
+        dl_iterate_phdr(work, NULL);
+}
+
 static int put_all_back(struct dl_phdr_info *info, size_t bytes, void *unused)
 {
     (void)info;
@@ -149,7 +163,7 @@ void exact_pause(void)
     if (guest->arena->detach || is_confined() ||
         __atomic_exchange_n((uint32_t *)&lock, 1, __ATOMIC_ACQUIRE))
         return;
-    dl_iterate_phdr(put_all_back, NULL);
+    without_linker(put_all_back);
     is_paused = true;
     __atomic_store_n((uint32_t *)&lock, 0, __ATOMIC_RELEASE);
 }
@@ -163,7 +177,6 @@ static void put_edited(struct pristine *p)
     p->edited = NULL;
 }
 
-/* With the linker's lock, too. */
 static int put_all_edits(struct dl_phdr_info *info, size_t bytes, void *unused)
 {
     (void)info;
@@ -190,7 +203,7 @@ void exact_resume(void)
         return;
     is_paused = false;
     guest->arena->not_resumed |= !is_alone();
-    dl_iterate_phdr(put_all_edits, NULL);
+    without_linker(put_all_edits);
     exact_forget_stack(); /* frames may have come and gone in the same places */
     __atomic_store_n((uint32_t *)&lock, 0, __ATOMIC_RELEASE);
 }

@@ -241,6 +241,11 @@ check "paused, calls with a child" "counted 3," "$("$calltrail" export --to fold
 check "paused, samples with a child" "counted," "$("$calltrail" export --to folded pause.ctp |
     sed -En 's/.*;main;((not_)?counted)[; ].*/\1/p' | sort -u | tr '\n' ,)"
 
+# Nor does it wait for the linker's lock, which a thread of its parent had.
+timeout 60 "$calltrail" record --no-lines --engine exact --modules pause_fork -o pause.ctp ./pause_fork lock \
+    >printed 2>message
+check "paused, output with a lock" "0x700" "$(cat printed)"
+
 # --height, against what the program measures itself.
 gcc -g -O1 -foptimize-sibling-calls -fno-omit-frame-pointer -Wl,-z,lazy -o heights "$here/exact/heights.c" || exit 1
 # Calls that go the fast way; by a walk of the stack, since libc is not edited; and all the slow way.
