@@ -25,7 +25,6 @@ enum { PAGE = 4096 };
 
 enum detach_state { ATTACHED, ROOMS_LEFT, DETACHED };
 static _Atomic uint32_t state;
-static _Atomic uint32_t lock;
 
 static void copy(uint8_t *to, const uint8_t *from, uint64_t count)
 {
@@ -73,13 +72,13 @@ void pristine_unmap(struct edited_module *m)
 
 bool pristine_put_back(struct pristine *p, unsigned k)
 {
-    if (!p->copies[k])
+    uint8_t *memory = p->copies[k];
+    if (!memory)
         return false;
-    raw_syscall3(SYS_mprotect, (long)p->copies[k], (long)p->bytes, PROT_READ | PROT_EXEC);
-    long got = raw_syscall6(SYS_mremap, (long)p->copies[k], (long)p->bytes, (long)p->bytes,
-                            MREMAP_MAYMOVE | MREMAP_FIXED, (long)p->start, 0);
-    p->copies[k] = NULL;
-    return got == (long)p->start;
+    p->copies[k] = NULL; /* a child that is forked now may not find it there any more */
+    raw_syscall3(SYS_mprotect, (long)memory, (long)p->bytes, PROT_READ | PROT_EXEC);
+    return raw_syscall6(SYS_mremap, (long)memory, (long)p->bytes, (long)p->bytes,
+                        MREMAP_MAYMOVE | MREMAP_FIXED, (long)p->start, 0) == (long)p->start;
 }
 
 bool pristine_keep_rooms(const struct edited_module *m, struct pristine *p)
@@ -113,7 +112,8 @@ static enum detach_state put_all_back(void)
     for (uint32_t i = 0; i < list->count; i++) {
         struct edited_module *m = list->items[i];
         for (unsigned k = 0; k < m->pristine_count; k++) {
-            m->pristine[k].has_rooms = pristine_keep_rooms(m, &m->pristine[k]);
+            /* It may be so already in a child that was forked in the midst of this. */
+            m->pristine[k].has_rooms |= pristine_keep_rooms(m, &m->pristine[k]);
             rooms |= m->pristine[k].has_rooms;
             pristine_put_back(&m->pristine[k], 0);
         }
@@ -182,7 +182,7 @@ void detach_tick(struct thread *t)
 {
     /* What the linker is about to unmap must not come back. */
     if (state == DETACHED || _r_debug.r_state != RT_CONSISTENT ||
-        __atomic_exchange_n((uint32_t *)&lock, 1, __ATOMIC_ACQUIRE))
+        __atomic_exchange_n((uint32_t *)&guest->code_lock, 1, __ATOMIC_ACQUIRE))
         return;
     if (state == ATTACHED) {
         state = put_all_back();
@@ -194,5 +194,5 @@ void detach_tick(struct thread *t)
         }
     }
     guest->arena->is_detached = state == DETACHED;
-    __atomic_store_n((uint32_t *)&lock, 0, __ATOMIC_RELEASE);
+    __atomic_store_n((uint32_t *)&guest->code_lock, 0, __ATOMIC_RELEASE);
 }

@@ -21,7 +21,6 @@
 
 enum { PAGE = 4096 };
 
-static _Atomic uint32_t lock;
 static bool is_paused;
 
 static bool is_alone(void)
@@ -161,11 +160,11 @@ static int put_all_back(struct dl_phdr_info *info, size_t bytes, void *unused)
 void exact_pause(void)
 {
     if (guest->arena->detach || is_confined() ||
-        __atomic_exchange_n((uint32_t *)&lock, 1, __ATOMIC_ACQUIRE))
+        __atomic_exchange_n((uint32_t *)&guest->code_lock, 1, __ATOMIC_ACQUIRE))
         return;
     without_linker(put_all_back);
     is_paused = true;
-    __atomic_store_n((uint32_t *)&lock, 0, __ATOMIC_RELEASE);
+    __atomic_store_n((uint32_t *)&guest->code_lock, 0, __ATOMIC_RELEASE);
 }
 
 /* The edited code takes its place again. */
@@ -199,11 +198,12 @@ static int put_all_edits(struct dl_phdr_info *info, size_t bytes, void *unused)
 
 void exact_resume(void)
 {
-    if (!is_paused || is_confined() || __atomic_exchange_n((uint32_t *)&lock, 1, __ATOMIC_ACQUIRE))
+    if (!is_paused || is_confined() ||
+        __atomic_exchange_n((uint32_t *)&guest->code_lock, 1, __ATOMIC_ACQUIRE))
         return;
     is_paused = false;
     guest->arena->not_resumed |= !is_alone();
     without_linker(put_all_edits);
     exact_forget_stack(); /* frames may have come and gone in the same places */
-    __atomic_store_n((uint32_t *)&lock, 0, __ATOMIC_RELEASE);
+    __atomic_store_n((uint32_t *)&guest->code_lock, 0, __ATOMIC_RELEASE);
 }

@@ -38,8 +38,9 @@ struct guest {
     struct heap_state heap;
     /* Room in the arena was waited for once, and none came: it is not waited for again. */
     bool no_room_for_calls, no_room_for_threads;
-    /* Here, since the thread that holds one may be one that a child has not got: see channel.c. */
-    _Atomic uint32_t message_lock, arena_lock;
+    /* Here, since the thread that holds one may be one that a child has not got: of channel.c, and
+     * of who puts code back or changes it again (detach.c, pause.c). */
+    _Atomic uint32_t message_lock, arena_lock, code_lock;
 };
 
 /* Writes the process's CPU time into the arena (start.c). */
