@@ -172,6 +172,9 @@ long masks_change(int how, const uint64_t *set, uint64_t *old);
 /* The thread's alternate stack goes with it. */
 void masks_thread_ends(void);
 
+/* In a child that was forked: those of all other threads have gone. */
+void masks_forget(void);
+
 /* --- waits with another mask (waits.c) -------------------------------------------------------- */
 
 void waits_prepare(void);

@@ -43,6 +43,7 @@ void begin_in_child(void)
 {
     threads_forget();
     exact_forget();
+    masks_forget();
     begin(); /* the page is empty now: this is another process */
 }
 

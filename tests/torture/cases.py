@@ -342,6 +342,7 @@ CASES = [
     # 5: handlers on small stacks
     Case("r05_altstack", checks=[ms("in_handler", 90, below="called_main_stack"),
                                  ms("on_user", 100, below="main")]),
+    Case("r05_forked", checks=[processes(3), ms("in_handler", 50, 150)]),
     # 9, 10: unwinding
     Case("r09_cancel", "r09_cancel.cpp", compiler="cxx"),
     # While the unwinder installs the context of a landing pad, the saved registers in its frame are
