@@ -70,6 +70,14 @@ check "nothing is left alone" "" "$(cat said)"
 check "every load is counted" 12600 "$("$calltrail" export --to folded reload.ctp |
     sed -n 's/.*;loop_call;tick //p')"
 
+# A library goes while another thread has not looked at what its first call was bound to.
+gcc -O1 -shared -fPIC -Wl,-z,lazy -o libunload.so "$here/exact/unload_library.c" &&
+    gcc -O1 -rdynamic -pthread -o unload "$here/exact/unload.c" || exit 1
+"$calltrail" record --no-lines --engine exact -o unload.ctp ./unload ./libunload.so >printed 2>said
+check "a library goes after a call" "0 44" "$? $(cat printed)"
+check "calls of a library that went" "library_work 1,new_call 1," "$("$calltrail" export --to folded unload.ctp |
+    sed -En 's/.*;work;((library_work|new_call) [0-9]+)$/\1/p' | tr '\n' ,)"
+
 # A library that has no memory near it is left alone, and that is said.
 gcc -g -O1 -rdynamic -o no_room "$here/exact/no_room.c" || exit 1
 "$calltrail" record --no-lines --engine exact -o no_room.ctp ./no_room ./libshort.so 2>said >printed
