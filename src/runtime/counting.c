@@ -220,9 +220,9 @@ ALWAYS_INLINE void emit_counted(struct emitter *e, const struct edited_module *m
 
 /*
  * Another callee than the first: the table knows its record. In rcx is the function's record, in
- * rdx the target. Returns the jump that is taken where the table has none.
+ * rdx the target. The jumps are taken where the table has none, or one whose library has gone.
  */
-ALWAYS_INLINE uint8_t *emit_others(struct emitter *e, const struct plan_site *s)
+ALWAYS_INLINE void emit_others(struct emitter *e, const struct plan_site *s, uint8_t *not_there[2])
 {
     EMIT(e, "\x48\x8d"); /* lea rcx, [rcx + the site's place] */
     emit_distance(e, FROM_RCX | FROM_RCX << 3, -1, place_in_record(s));
@@ -241,12 +241,14 @@ ALWAYS_INLINE uint8_t *emit_others(struct emitter *e, const struct plan_site *s)
     uint8_t *found = emit_short(e, 0x74);
     land(e, next);
     EMIT(e, "\x48\x83\x38\x00"); /* cmp qword [rax], 0: free, so there is none */
-    uint8_t *none = emit_near(e, 0x84);
+    not_there[0] = emit_near(e, 0x84);
     EMIT(e, "\x48\x83\xc0\x20"); /* add rax, 32 */
     emit_jump(e, again);
     land(e, found);
-    EMIT(e, "\x48\x8b\x40\x18"); /* mov rax, [rax + 24]: record */
-    return none;
+    EMIT(e, "\x48\x8b\x40\x18" /* mov rax, [rax + 24]: record */
+            "\x48\x39\x50");   /* cmp [rax + target], rdx */
+    emit_u8(e, RECORD_TARGET);
+    not_there[1] = emit_near(e, 0x85);
 }
 
 ALWAYS_INLINE void emit_fast(struct emitter *e, const struct edited_module *m,
@@ -284,9 +286,11 @@ ALWAYS_INLINE void emit_fast(struct emitter *e, const struct edited_module *m,
     layout->first_end = (uint16_t)(e->at - stub);
     if (another) {
         land_near(e, another);
-        uint8_t *not_there = emit_others(e, s);
+        uint8_t *not_there[2];
+        emit_others(e, s, not_there);
         emit_counted(e, m, s);
-        land_near(e, not_there);
+        land_near(e, not_there[0]);
+        land_near(e, not_there[1]);
     }
     layout->slow = (uint16_t)(e->at - stub);
     land_away(e, unknown, indirect);

@@ -26,6 +26,7 @@ enum { MOST_MODULES = 2048, PAGE = 4096 };
 
 struct known_module {
     uint64_t path_hash, bias;
+    uint64_t since; /* bytes of the arena that were in use when it was loaded */
     struct walk_module walk;
     struct map_tables tables;
     const void *map;
@@ -241,6 +242,7 @@ static uint32_t take(uint32_t n, const struct loaded *l)
         if (known_in != guest->number) { /* a child's arena does not know what its parent loaded */
             record_module(&fresh[n], l->path, l->kind);
             edited_renumber(fresh[n].walk.base, fresh[n].id);
+            fresh[n].since = 0;
         }
     } else {
         int file = l->kind == MODULE_VDSO ? vdso_file(l->start, l->end)
@@ -248,6 +250,7 @@ static uint32_t take(uint32_t n, const struct loaded *l)
                                                               O_RDONLY | O_CLOEXEC, 0);
         add_module(&fresh[n], l->start, l->end, file, l->path, l->kind);
         fresh[n].bias = l->bias;
+        fresh[n].since = guest->arena->used;
         if (l->kind == MODULE_FILE)
             edit(&fresh[n], l->path, l);
     }
@@ -266,9 +269,13 @@ static void hide_unloaded(uint32_t count)
 {
     static uint64_t bases[MOST_MODULES];
     uint32_t gone = 0;
-    for (uint32_t i = 0; i < known_count; i++)
-        if (!stays(&known[i], count))
-            bases[gone++] = known[i].walk.base;
+    for (uint32_t i = 0; i < known_count; i++) {
+        if (stays(&known[i], count))
+            continue;
+        bases[gone++] = known[i].walk.base;
+        if (guest->flags & CHANNEL_EXACT)
+            records_forget_targets(known[i].walk.start, known[i].walk.end, known[i].since);
+    }
     if (gone)
         edit_hide_modules(bases, gone);
 }

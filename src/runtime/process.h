@@ -144,6 +144,12 @@ struct edit_request {
 bool edit_module(const struct edit_request *request);
 bool edit_plan_is_empty(const struct edit_request *request);
 
+/*
+ * The module there has been unloaded: calls through pointers to another one in its place are not
+ * its own. `since`: what the arena had handed out when it was loaded.
+ */
+void records_forget_targets(uint64_t start, uint64_t end, uint64_t since);
+
 /* They have been unloaded: nobody finds them any more, and when nobody uses them, they can go. */
 void edit_hide_modules(const uint64_t *bases, uint32_t count);
 void edit_forget_hidden(void);

@@ -70,6 +70,23 @@ check "nothing is left alone" "" "$(cat said)"
 check "every load is counted" 12600 "$("$calltrail" export --to folded reload.ctp |
     sed -n 's/.*;loop_call;tick //p')"
 
+# Another library at the same place: its calls are not those of the first.
+for name in a b; do
+    gcc -O1 -shared -fPIC -DNAME=$name -o plugin_$name.so "$here/torture/plugin.c" || exit 1
+done
+gcc -O1 -o same_place "$here/exact/same_place.c" || exit 1
+for options in "" "--fold-recursion" "--k 2"; do
+    # shellcheck disable=SC2086
+    "$calltrail" record --no-lines --engine exact $options -o same_place.ctp ./same_place ./plugin_a.so ./plugin_b.so \
+        >printed 2>/dev/null
+    check "another library, where $options" "the same place" "$(cat printed)"
+    check "calls of another library $options" "plugin_a.so 6,plugin_b.so 4," "$("$calltrail" report --json --view flat \
+        --limit 0 --metric calls same_place.ctp | python3 -c "
+import json, sys
+for r in sorted(json.load(sys.stdin)['rows'], key=lambda r: r['module']):
+    if r['function'] == 'plugin_work': print(r['module'], r['self'], end=',')")"
+done
+
 # A library goes while another thread has not looked at what its first call was bound to.
 gcc -O1 -shared -fPIC -Wl,-z,lazy -o libunload.so "$here/exact/unload_library.c" &&
     gcc -O1 -rdynamic -pthread -o unload "$here/exact/unload.c" || exit 1
