@@ -181,7 +181,7 @@ static bool all_went_on(void)
 void detach_tick(struct thread *t)
 {
     /* What the linker is about to unmap must not come back. */
-    if (state == DETACHED || _r_debug.r_state != RT_CONSISTENT ||
+    if (state == DETACHED || modules_linker->r_state != RT_CONSISTENT ||
         __atomic_exchange_n((uint32_t *)&guest->code_lock, 1, __ATOMIC_ACQUIRE))
         return;
     if (state == ATTACHED) {

@@ -54,6 +54,7 @@ static uint32_t known_count;
 static struct module_set sets[2];
 static unsigned current;
 _Atomic uint32_t modules_generation;
+const struct r_debug *modules_linker = &_r_debug;
 static uint32_t known_in; /* the guest's number, in whose arena the known modules have their ids */
 
 uint32_t modules_id(const struct walk_modules *set, uint32_t index)
@@ -380,12 +381,12 @@ void modules_refresh(void)
 {
     if (!guest->arena)
         return;
-    const bool is_consistent = _r_debug.r_state == RT_CONSISTENT || !known_count;
+    const bool is_consistent = modules_linker->r_state == RT_CONSISTENT || !known_count;
     uint32_t n = 0;
-    for (const struct link_map *l = _r_debug.r_map; l; l = l->l_next) {
+    for (const struct link_map *l = modules_linker->r_map; l; l = l->l_next) {
         struct loaded m = {.bias = l->l_addr, .path = l->l_name, .kind = MODULE_FILE};
         bool is_there;
-        if (l == _r_debug.r_map) { /* the program itself: the list has no name for it */
+        if (l == modules_linker->r_map) { /* the program itself: the list has no name for it */
             m.headers = (const void *)getauxval(AT_PHDR);
             m.header_count = (unsigned)getauxval(AT_PHNUM);
             m.path = "/proc/self/exe";
@@ -414,7 +415,7 @@ void modules_refresh(void)
 
 static void on_change(void)
 {
-    if (guest && guest->arena && !is_confined() && _r_debug.r_state == RT_CONSISTENT)
+    if (guest && guest->arena && !is_confined() && modules_linker->r_state == RT_CONSISTENT)
         modules_refresh();
 }
 
@@ -436,10 +437,19 @@ static bool replace_code(uint8_t *at, const uint8_t *bytes, size_t count)
                         (long)page, 0) == (long)page;
 }
 
+/* A program that names _r_debug has a copy, which is then ours, too, and stays as it was. */
+static void find_linker(void)
+{
+    for (const ElfW(Dyn) *d = _r_debug.r_map ? _r_debug.r_map->l_ld : NULL; d && d->d_tag; d++)
+        if (d->d_tag == DT_DEBUG && d->d_un.d_ptr)
+            modules_linker = (const struct r_debug *)d->d_un.d_ptr;
+}
+
 void modules_watch(void)
 {
+    find_linker();
     /* An empty function: ret, and padding up to the next 16 bytes. */
-    uint8_t *at = (uint8_t *)_r_debug.r_brk;
+    uint8_t *at = (uint8_t *)modules_linker->r_brk;
     uint8_t jump[WATCH_BYTES] = {0xff, 0x25}; /* jmp *0(%rip); the address follows */
     void (*target)(void) = on_change;
     if (!at || (uint64_t)at % 16 != 0 || at[0] != 0xc3)
@@ -456,6 +466,7 @@ void modules_watch(void)
 
 void modules_unwatch(void)
 {
-    if (linkers_own[0] && replace_code((uint8_t *)_r_debug.r_brk, linkers_own, sizeof linkers_own))
+    if (linkers_own[0] &&
+        replace_code((uint8_t *)modules_linker->r_brk, linkers_own, sizeof linkers_own))
         linkers_own[0] = 0;
 }

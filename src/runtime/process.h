@@ -87,6 +87,10 @@ void modules_watch(void);
 /* The linker's code is its own again; what is loaded from now on is not known. */
 void modules_unwatch(void);
 
+/* The dynamic linker's own list, once it is watched, and whether that is being changed. */
+struct r_debug;
+extern const struct r_debug *modules_linker;
+
 /* Another number for another set of modules. */
 extern _Atomic uint32_t modules_generation;
 

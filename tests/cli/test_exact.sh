@@ -87,6 +87,14 @@ for r in sorted(json.load(sys.stdin)['rows'], key=lambda r: r['module']):
     if r['function'] == 'plugin_work': print(r['module'], r['self'], end=',')")"
 done
 
+# A library is known, too, if the program has a copy of the linker's list.
+gcc -O1 -o names_linker "$here/exact/names_linker.c" || exit 1
+check "a copy of the linker's list" 1 "$(readelf -rW names_linker | grep -c 'R_X86_64_COPY.*_r_debug')"
+"$calltrail" record --no-lines --engine exact -o names_linker.ctp ./names_linker ./plugin_a.so >printed 2>said
+check "output with a copy of the list" "1 list" "$(cat printed)"
+check "calls with a copy of the list" "plugin_work;work_of_a;spin 1" "$("$calltrail" export --to folded names_linker.ctp |
+    sed -n 's/.*;main;\(plugin_work;.*spin .*\)/\1/p')"
+
 # A library goes while another thread has not looked at what its first call was bound to.
 gcc -O1 -shared -fPIC -Wl,-z,lazy -o libunload.so "$here/exact/unload_library.c" &&
     gcc -O1 -rdynamic -pthread -o unload "$here/exact/unload.c" || exit 1

@@ -11,6 +11,7 @@
 #include "runtime/exact.h"
 #include "runtime/thread.h"
 
+#include <link.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +20,8 @@
 
 static struct arena_header arena;
 static struct edited_list none;
+static const struct r_debug linker = {.r_state = RT_CONSISTENT};
+const struct r_debug *modules_linker = &linker;
 static struct guest *page; /* wiped in the child of a fork, as the runtime's is */
 struct guest *guest;
 
