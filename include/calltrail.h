@@ -43,7 +43,10 @@ static inline void ct_phase(const char *name)
         (*(void (**)(const char *)) & found)(name);
 }
 
-/* From here on nothing is measured, in all threads, until ct_resume. They do not nest. */
+/*
+ * From here on nothing is measured, in all threads, until ct_resume. They do not nest. A child that
+ * is forked in between is paused, too, until it calls ct_resume itself.
+ */
 static inline void ct_pause(void)
 {
     static void *function;

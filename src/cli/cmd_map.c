@@ -130,13 +130,13 @@ static void print_rows(const struct map *map, struct json *json)
         json_close(json, ']');
 }
 
-static void print_parent(const struct map *map, const struct map_function *parent)
+static void print_whole(const struct map *map, const struct map_function *whole)
 {
-    const char *name = map_string(map, parent->name);
+    const char *name = map_string(map, whole->name);
     if (*name)
         printf("  (part of %s)", name);
     else
-        printf("  (part of %" PRIx64 ")", map->header->base + parent->start);
+        printf("  (part of %" PRIx64 ")", map->header->base + whole->start);
 }
 
 static void print_function_text(const struct map *map, const struct map_function *f)
@@ -145,8 +145,9 @@ static void print_function_text(const struct map *map, const struct map_function
     printf("%016" PRIx64 " %8u  %s", map->header->base + f->start, f->size, *name ? name : "-");
     for (uint32_t k = 0; k < f->alias_count && f->alias_first + k < map->alias_count; k++)
         printf(", %s", map_string(map, map->aliases[f->alias_first + k]));
-    if ((f->flags & FUNCTION_FRAGMENT) && f->parent < map->function_count)
-        print_parent(map, &map->functions[f->parent]);
+    const struct map_function *whole = map_whole_of(map, f);
+    if (whole != f)
+        print_whole(map, whole);
     if (!(f->flags & FUNCTION_HAS_CFI))
         fputs("  (no unwind information)", stdout);
     if (map_find_unmarkable(&map->tables, f->start))
@@ -169,8 +170,8 @@ static void print_function_json(const struct map *map, const struct map_function
     json_bool(json, "unwind", f->flags & FUNCTION_HAS_CFI);
     json_bool(json, "ifunc", f->flags & FUNCTION_IFUNC);
     json_bool(json, "uses_return_address", map_find_unmarkable(&map->tables, f->start) != NULL);
-    if ((f->flags & FUNCTION_FRAGMENT) && f->parent < map->function_count)
-        json_unsigned(json, "part_of", map->header->base + map->functions[f->parent].start);
+    if (map_whole_of(map, f) != f)
+        json_unsigned(json, "part_of", map->header->base + map_whole_of(map, f)->start);
     json_close(json, '}');
 }
 

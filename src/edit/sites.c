@@ -12,14 +12,6 @@
 
 typedef void visit_fn(struct finder *f, const struct instruction *i);
 
-static const struct map_function *whole_of(const struct map *map, const struct map_function *f)
-{
-    for (unsigned most = 8;
-         most-- && (f->flags & FUNCTION_FRAGMENT) && f->parent < map->function_count;)
-        f = &map->functions[f->parent];
-    return f;
-}
-
 /* Decodes the function at hand; false when its bytes are not all instructions. */
 static bool each_instruction(struct finder *f, visit_fn *visit)
 {
@@ -122,7 +114,7 @@ static void find_parts(struct finder *f)
 {
     for (uint32_t k = 0; k < f->map->function_count; k++) {
         const struct map_function *fn = &f->map->functions[k];
-        uint32_t whole = whole_of(f->map, fn)->start;
+        uint32_t whole = map_whole_of(f->map, fn)->start;
         if (fn->size)
             vec_push(&f->parts, (struct part){whole, fn->start, fn->start + fn->size});
     }
@@ -324,7 +316,7 @@ static void add_site(struct finder *f, const struct instruction *i, enum site_ki
 static bool is_tail(const struct finder *f, const struct instruction *i, uint64_t target)
 {
     const struct map_function *there = map_find_function(f->map, target);
-    if (there && whole_of(f->map, there)->start == f->whole)
+    if (there && map_whole_of(f->map, there)->start == f->whole)
         return target == f->whole && is_as_at_entry(f->map, i->offset) &&
                f->function->start != target;
     bool is_start = there && there->start == target && !(there->flags & FUNCTION_FRAGMENT);
@@ -473,7 +465,8 @@ static void mark_leaves(const struct finder *f)
             s->kind == SITE_CALL || s->kind == SITE_TAIL || s->kind == SITE_TAIL_SHORT;
         const struct map_function *there =
             is_direct_site && !s->got ? map_find_function(f->map, s->target) : NULL;
-        if (there && !is_plt(f, s->target) && !has_sites(f->out, whole_of(f->map, there)->start))
+        if (there && !is_plt(f, s->target) &&
+            !has_sites(f->out, map_whole_of(f->map, there)->start))
             s->flags |= SITE_TO_LEAF;
     }
 }
@@ -487,7 +480,7 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
     find_parts(&f);
     for (uint32_t k = 0; k < map->function_count; k++) {
         f.function = &map->functions[k];
-        f.whole = whole_of(map, f.function)->start;
+        f.whole = map_whole_of(map, f.function)->start;
         if (each_instruction(&f, find_targets) && k + 1 < map->function_count)
             find_pad_behind(&f, &map->functions[k + 1]);
     }
@@ -497,7 +490,7 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
     uint32_t done = 0; /* functions may overlap: each byte is looked at once */
     for (uint32_t k = 0; k < map->function_count; k++) {
         f.function = &map->functions[k];
-        f.whole = whole_of(map, f.function)->start;
+        f.whole = map_whole_of(map, f.function)->start;
         size_t sites = out->items.count, code = out->code.count;
         if (f.function->start < done || !f.function->size || is_plt(&f, f.function->start))
             continue;

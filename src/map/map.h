@@ -41,6 +41,13 @@ const char *map_string(const struct map *map, uint32_t offset);
 /* The function that holds the byte at `offset`, or NULL. */
 const struct map_function *map_find_function(const struct map *map, uint64_t offset);
 
+/* The function that a cold part belongs to; a function that is none is its own. */
+static inline const struct map_function *map_whole_of(const struct map *map,
+                                                      const struct map_function *f)
+{
+    return map_whole_function(map->functions, map->function_count, f);
+}
+
 /* The special rule that a rule stands for, spelt out; direct rules are spelt out too. */
 struct map_special map_spell_rule(const struct map_tables *tables, uint32_t row);
 

@@ -136,7 +136,7 @@ enum { SPECIAL_NONE = 0, SPECIAL_END = 1, SPECIAL_UNKNOWN = 2, SPECIAL_FIRST_OWN
 enum function_flags {
     FUNCTION_HAS_SYMBOL = 1,
     FUNCTION_HAS_CFI = 2,
-    FUNCTION_FRAGMENT = 4, /* a .cold part; `parent` is the function it belongs to */
+    FUNCTION_FRAGMENT = 4, /* a .cold part; `parent` is what it belongs to */
     FUNCTION_LABEL = 8,    /* only labels without a type name it */
     FUNCTION_IFUNC = 16,   /* the symbol is an indirect function: this is its resolver */
 };
@@ -148,10 +148,25 @@ struct map_function {
     uint32_t size;
     uint32_t name; /* offset in the strings; the empty string when nothing names it */
     uint32_t flags;
-    uint32_t parent; /* index of the function that this is a fragment of, or NO_PARENT */
+    uint32_t parent; /* index of the function or the part that this is a part of, or NO_PARENT */
     uint32_t alias_first;
     uint32_t alias_count; /* further names, in the alias array */
 };
+
+/*
+ * The function that a cold part belongs to; a function that is none is its own. A part may be that
+ * of another part: without symbols it belongs to the only code that jumps to it. Such jumps may
+ * lead in a circle, so this ends somewhere.
+ */
+static inline const struct map_function *map_whole_function(const struct map_function *functions,
+                                                            uint32_t count,
+                                                            const struct map_function *f)
+{
+    enum { MOST_PARTS = 64 };
+    for (unsigned i = 0; i < MOST_PARTS && (f->flags & FUNCTION_FRAGMENT) && f->parent < count; i++)
+        f = &functions[f->parent];
+    return f;
+}
 
 struct map_section {
     uint64_t offset; /* from the start of the file, a multiple of 8 */

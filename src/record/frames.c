@@ -94,11 +94,9 @@ static uint32_t add_mapped(struct frames *f, const struct framed_module *m,
 static uint32_t function_for(struct frames *f, const struct framed_module *m, uint64_t offset)
 {
     const struct map_function *function = m->map ? map_find_function(m->map, offset) : NULL;
-    if (function && (function->flags & FUNCTION_FRAGMENT) &&
-        function->parent < m->map->function_count)
-        function = &m->map->functions[function->parent];
     if (!function)
         return CTP_NONE;
+    function = map_whole_of(m->map, function);
     const struct map_function *named = function;
     while (named > m->map->functions && !named->name)
         named--;

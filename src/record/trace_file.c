@@ -58,8 +58,8 @@ static uint32_t function_of(struct tracer *t, uint64_t key)
         if (t->modules.items[i].id == KEY_MODULE(key))
             m = &t->modules.items[i];
     const struct map_function *f = m && m->map ? map_find_function(m->map, KEY_OFFSET(key)) : NULL;
-    if (f && (f->flags & FUNCTION_FRAGMENT) && f->parent < m->map->function_count)
-        f = &m->map->functions[f->parent];
+    if (f)
+        f = map_whole_of(m->map, f);
     uint32_t function;
     if (f && f->name) {
         function = add_function(t, map_string(m->map, f->name), m->name);

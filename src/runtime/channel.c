@@ -18,7 +18,6 @@ static bool has_address;
 
 /* One at a time: the structure is too large for a small stack. */
 static struct channel_message message;
-static _Atomic uint32_t message_lock;
 
 bool channel_set_address(const char *value)
 {
@@ -33,6 +32,25 @@ bool channel_set_address(const char *value)
     memcpy(in_folder.sun_path, value + BOTH_NAMES, length - BOTH_NAMES);
     memcpy(in_folder.sun_path + length - BOTH_NAMES, name, sizeof name);
     return has_address = true;
+}
+
+/*
+ * The descriptors of the request that is under way, or -1: the connection, and the file that it is
+ * about. A child that is forked meanwhile has copies of them, which it closes. They are noted last
+ * and forgotten first, so that none is closed that has become the program's.
+ */
+static struct {
+    int connection, file;
+} held = {-1, -1};
+
+static void close_held(void)
+{
+    int connection = held.connection, file = held.file;
+    held.connection = held.file = -1;
+    if (connection >= 0)
+        raw_syscall3(SYS_close, connection, 0, 0);
+    if (file >= 0)
+        raw_syscall3(SYS_close, file, 0, 0);
 }
 
 static int connect_channel(void)
@@ -98,8 +116,11 @@ static int ask(int descriptor, uint32_t expected)
 {
     int fd = has_address ? connect_channel() : -1;
     int answer = -1;
+    held.connection = fd;
+    held.file = descriptor;
     if (fd >= 0 && send_message(fd, descriptor))
         answer = receive_message(fd);
+    held.connection = held.file = -1;
     if (fd >= 0)
         raw_syscall3(SYS_close, fd, 0, 0);
     if (answer >= 0 && message.kind != expected) {
@@ -111,14 +132,14 @@ static int ask(int descriptor, uint32_t expected)
 
 static void lock_message(void)
 {
-    while (__atomic_exchange_n((uint32_t *)&message_lock, 1, __ATOMIC_ACQUIRE))
+    while (__atomic_exchange_n((uint32_t *)&guest->message_lock, 1, __ATOMIC_ACQUIRE))
         raw_syscall3(SYS_sched_yield, 0, 0, 0);
     memset(&message, 0, sizeof message);
 }
 
 static void unlock_message(void)
 {
-    __atomic_store_n((uint32_t *)&message_lock, 0, __ATOMIC_RELEASE);
+    __atomic_store_n((uint32_t *)&guest->message_lock, 0, __ATOMIC_RELEASE);
 }
 
 /* Maps all of a file; NULL when that cannot be done. */
@@ -162,15 +183,14 @@ static void *map_low(int fd, uint64_t most)
 
 bool channel_map_more(uint64_t least)
 {
-    static _Atomic uint32_t lock;
     if (!low.start || is_confined() || least > ARENA_LOW_END - low.start ||
-        __atomic_exchange_n((uint32_t *)&lock, 1, __ATOMIC_ACQUIRE))
+        __atomic_exchange_n((uint32_t *)&guest->arena_lock, 1, __ATOMIC_ACQUIRE))
         return false; /* or somebody is at it: there is room a moment later */
     uint64_t bytes = (least + LOW_PIECE - 1) & ~(uint64_t)(LOW_PIECE - 1);
     if (bytes > low.bytes &&
         raw_syscall4(SYS_mremap, (long)low.start, (long)low.bytes, (long)bytes, 0) > 0)
         low.bytes = guest->arena_mapped = bytes;
-    __atomic_store_n((uint32_t *)&lock, 0, __ATOMIC_RELEASE);
+    __atomic_store_n((uint32_t *)&guest->arena_lock, 0, __ATOMIC_RELEASE);
     return least <= low.bytes;
 }
 
@@ -189,6 +209,7 @@ static struct arena_header *map_arena(int fd)
 
 bool channel_attach(void)
 {
+    close_held();
     lock_message();
     message.kind = CHANNEL_HELLO;
     message.pid = (uint64_t)raw_syscall3(SYS_getpid, 0, 0, 0);

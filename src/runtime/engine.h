@@ -27,6 +27,10 @@ struct engine {
     /* A module has been loaded, and nobody runs it yet. */
     void (*module_loaded)(struct edit_request *module);
 
+    /* The one that was there has been unloaded, and another one may come in its place. `since`:
+     * bytes of the arena that were in use when it was loaded. */
+    void (*module_unloaded)(uint64_t start, uint64_t end, uint64_t since);
+
     void (*thread_begins)(struct thread *thread);
     void (*thread_ends)(struct thread *thread);
 

@@ -149,6 +149,14 @@ void masks_thread_ends(void)
     has_small_stack = false;
 }
 
+void masks_forget(void)
+{
+    bool was_any = small_stacks;
+    small_stacks = has_small_stack;
+    if (was_any && !small_stacks && !is_confined())
+        block_in_handlers(false);
+}
+
 EXPORTED int sigaction(int number, const struct sigaction *action, struct sigaction *old)
 {
     if (!guest->arena || number < 1 || number > MOST_SIGNALS)

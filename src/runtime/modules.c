@@ -26,7 +26,8 @@
 enum { MOST_MODULES = 2048, PAGE = 4096 };
 
 struct known_module {
-    uint64_t path_hash;
+    uint64_t path_hash, bias;
+    uint64_t since; /* bytes of the arena that were in use when it was loaded */
     struct walk_module walk;
     struct map_tables tables;
     const void *map;
@@ -54,6 +55,7 @@ static uint32_t known_count;
 static struct module_set sets[2];
 static unsigned current;
 _Atomic uint32_t modules_generation;
+const struct r_debug *modules_linker = &_r_debug;
 static uint32_t known_in; /* the guest's number, in whose arena the known modules have their ids */
 
 uint32_t modules_id(const struct walk_modules *set, uint32_t index)
@@ -230,12 +232,15 @@ static uint32_t take(uint32_t n, const struct loaded *l)
         if (known_in != guest->number) { /* a child's arena does not know what its parent loaded */
             record_module(&fresh[n], l->path, l->kind);
             edited_renumber(fresh[n].walk.base, fresh[n].id);
+            fresh[n].since = 0;
         }
     } else {
         int file = l->kind == MODULE_VDSO ? vdso_file(l->start, l->end)
                                           : (int)raw_syscall4(SYS_openat, AT_FDCWD, (long)l->path,
                                                               O_RDONLY | O_CLOEXEC, 0);
         add_module(&fresh[n], l->start, l->end, file, l->path, l->kind);
+        fresh[n].bias = l->bias;
+        fresh[n].since = guest->arena->used;
         tell_engine(&fresh[n], l);
     }
     return n + 1;
@@ -253,9 +258,12 @@ static void hide_unloaded(uint32_t count)
 {
     static uint64_t bases[MOST_MODULES];
     uint32_t gone = 0;
-    for (uint32_t i = 0; i < known_count; i++)
-        if (!stays(&known[i], count))
-            bases[gone++] = known[i].walk.base;
+    for (uint32_t i = 0; i < known_count; i++) {
+        if (stays(&known[i], count))
+            continue;
+        bases[gone++] = known[i].walk.base;
+        ENGINE_CALL(module_unloaded, known[i].walk.start, known[i].walk.end, known[i].since);
+    }
     if (gone)
         edit_hide_modules(bases, gone);
 }
@@ -309,10 +317,7 @@ uint64_t modules_function(const struct walk_modules *set, uint64_t address)
     SEARCH(i, t->count, t->items[i].start <= offset);
     if (!i || offset - t->items[i - 1].start >= t->items[i - 1].size)
         return address;
-    const struct map_function *f = &t->items[i - 1];
-    for (unsigned most = 8; most-- && (f->flags & FUNCTION_FRAGMENT) && f->parent < t->count;)
-        f = &t->items[f->parent];
-    return base + f->start;
+    return base + map_whole_function(t->items, t->count, &t->items[i - 1])->start;
 }
 
 static void publish(uint32_t count)
@@ -332,32 +337,57 @@ static void publish(uint32_t count)
     guest->modules = &next->set;
 }
 
+/*
+ * In the child of a fork the linker may have been at work, in a thread that the child has not got:
+ * what is in its list need not be in memory any more, or not yet. What the parent knew is taken
+ * as it was, and nothing is read.
+ */
+static bool was_known(struct loaded *m)
+{
+    for (uint32_t i = 0; i < known_count; i++) {
+        if (known[i].bias != m->bias || known[i].path_hash != hash_of(m->path))
+            continue;
+        m->start = known[i].walk.start;
+        m->end = known[i].walk.end;
+        return true;
+    }
+    return false;
+}
+
+static bool read_headers(struct loaded *m)
+{
+    const ElfW(Ehdr) *h = (const void *)m->bias;
+    if (!h || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)
+        return false;
+    m->headers = (const void *)(m->bias + h->e_phoff);
+    m->header_count = h->e_phnum;
+    return find_range(m->headers, m->header_count, m->bias, &m->start, &m->end);
+}
+
 void modules_refresh(void)
 {
     if (!guest->arena)
         return;
+    const bool is_consistent = modules_linker->r_state == RT_CONSISTENT || !known_count;
     uint32_t n = 0;
-    for (const struct link_map *l = _r_debug.r_map; l; l = l->l_next) {
+    for (const struct link_map *l = modules_linker->r_map; l; l = l->l_next) {
         struct loaded m = {.bias = l->l_addr, .path = l->l_name, .kind = MODULE_FILE};
-        if (l == _r_debug.r_map) { /* the program itself: the list has no name for it */
+        bool is_there;
+        if (l == modules_linker->r_map) { /* the program itself: the list has no name for it */
             m.headers = (const void *)getauxval(AT_PHDR);
             m.header_count = (unsigned)getauxval(AT_PHNUM);
             m.path = "/proc/self/exe";
-        } else {
-            const ElfW(Ehdr) *h = (const void *)l->l_addr;
-            if (!h || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)
-                continue;
-            m.headers = (const void *)(l->l_addr + h->e_phoff);
-            m.header_count = h->e_phnum;
-        }
-        if (!find_range(m.headers, m.header_count, m.bias, &m.start, &m.end))
-            continue;
-        if (l->l_addr == getauxval(AT_SYSINFO_EHDR)) { /* the kernel maps whole pages of it */
-            m.end = (m.end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+            is_there = find_range(m.headers, m.header_count, m.bias, &m.start, &m.end);
+        } else if (l->l_addr == getauxval(AT_SYSINFO_EHDR)) {
             m.path = "[vdso]";
             m.kind = MODULE_VDSO;
+            is_there = read_headers(&m);
+            m.end = (m.end + PAGE - 1) & ~(uint64_t)(PAGE - 1); /* the kernel maps whole pages */
+        } else {
+            is_there = is_consistent ? read_headers(&m) : was_known(&m);
         }
-        n = take(n, &m);
+        if (is_there)
+            n = take(n, &m);
     }
     sort_fresh(n);
     publish(n);
@@ -372,7 +402,7 @@ void modules_refresh(void)
 
 static void on_change(void)
 {
-    if (guest && guest->arena && !is_confined() && _r_debug.r_state == RT_CONSISTENT)
+    if (guest && guest->arena && !is_confined() && modules_linker->r_state == RT_CONSISTENT)
         modules_refresh();
 }
 
@@ -394,10 +424,19 @@ static bool replace_code(uint8_t *at, const uint8_t *bytes, size_t count)
                         (long)page, 0) == (long)page;
 }
 
+/* A program that names _r_debug has a copy, which is then ours, too, and stays as it was. */
+static void find_linker(void)
+{
+    for (const ElfW(Dyn) *d = _r_debug.r_map ? _r_debug.r_map->l_ld : NULL; d && d->d_tag; d++)
+        if (d->d_tag == DT_DEBUG && d->d_un.d_ptr)
+            modules_linker = (const struct r_debug *)d->d_un.d_ptr;
+}
+
 void modules_watch(void)
 {
+    find_linker();
     /* An empty function: ret, and padding up to the next 16 bytes. */
-    uint8_t *at = (uint8_t *)_r_debug.r_brk;
+    uint8_t *at = (uint8_t *)modules_linker->r_brk;
     uint8_t jump[WATCH_BYTES] = {0xff, 0x25}; /* jmp *0(%rip); the address follows */
     void (*target)(void) = on_change;
     if (!at || (uint64_t)at % 16 != 0 || at[0] != 0xc3)
@@ -414,6 +453,7 @@ void modules_watch(void)
 
 void modules_unwatch(void)
 {
-    if (linkers_own[0] && replace_code((uint8_t *)_r_debug.r_brk, linkers_own, sizeof linkers_own))
+    if (linkers_own[0] &&
+        replace_code((uint8_t *)modules_linker->r_brk, linkers_own, sizeof linkers_own))
         linkers_own[0] = 0;
 }

@@ -69,16 +69,32 @@ EXPORTED void calltrail_phase(const char *name)
     note_change();
 }
 
-EXPORTED void calltrail_pause(void)
+/* Not in the arena alone: a child that is forked meanwhile has another one, and is paused, too. */
+static bool is_paused;
+
+/* Does it pause from now on? Otherwise it did before. */
+static bool begin_pause(void)
 {
-    if (!guest->arena)
-        return;
     struct arena_header *a = guest->arena;
     if (__atomic_exchange_n((uint32_t *)&a->program_paused, 1, __ATOMIC_SEQ_CST))
-        return;
+        return false;
     a->was_paused = 1;
     a->program_paused_since_ns = clock_ns(CLOCK_MONOTONIC);
     note_change();
+    return true;
+}
+
+void phases_begin(void)
+{
+    if (is_paused)
+        begin_pause();
+}
+
+EXPORTED void calltrail_pause(void)
+{
+    if (!guest->arena || !begin_pause())
+        return;
+    is_paused = true;
     ENGINE_CALL(pauses);
 }
 
@@ -87,7 +103,8 @@ EXPORTED void calltrail_resume(void)
     if (!guest->arena)
         return;
     struct arena_header *a = guest->arena;
-    ENGINE_CALL(goes_on); /* also in a child that was forked meanwhile */
+    is_paused = false;
+    ENGINE_CALL(goes_on);
     if (!a->program_paused)
         return;
     a->program_paused_ns = arena_paused_ns(a, clock_ns(CLOCK_MONOTONIC));

@@ -40,6 +40,11 @@ struct guest {
     _Atomic uint32_t thread_list_lock;
     struct thread *threads;
     struct heap_state heap;
+    /* Room in the arena was waited for once, and none came: it is not waited for again. */
+    bool no_room_for_calls, no_room_for_threads;
+    /* Here, since the thread that holds one may be one that a child has not got: of channel.c, and
+     * of who puts code back or changes it again (detach.c, pause.c). */
+    _Atomic uint32_t message_lock, arena_lock, code_lock;
 };
 
 /* Writes the process's CPU time into the arena (start.c). */
@@ -86,6 +91,10 @@ void modules_watch(void);
 /* The linker's code is its own again; what is loaded from now on is not known. */
 void modules_unwatch(void);
 
+/* The dynamic linker's own list, once it is watched, and whether that is being changed. */
+struct r_debug;
+extern const struct r_debug *modules_linker;
+
 /* Another number for another set of modules. */
 extern _Atomic uint32_t modules_generation;
 
@@ -102,6 +111,10 @@ uint64_t modules_function(const struct walk_modules *set, uint64_t address);
 
 /* The index of the module that holds an address, or UINT32_MAX. */
 uint32_t modules_find(const struct walk_modules *set, uint64_t address);
+
+/* --- what the program says of itself (phases.c) ---------------------------------------------- */
+
+void phases_begin(void); /* in a new arena: the parent of a forked child may have paused */
 
 /* --- threads (threads.c) ------------------------------------------------------------------- */
 
@@ -121,6 +134,9 @@ long masks_change(int how, const uint64_t *set, uint64_t *old);
 
 /* The thread's alternate stack goes with it. */
 void masks_thread_ends(void);
+
+/* In a child that was forked: those of all other threads have gone. */
+void masks_forget(void);
 
 /* --- waits with another mask (waits.c) -------------------------------------------------------- */
 

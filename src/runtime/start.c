@@ -32,6 +32,7 @@ static void begin(void)
 {
     if (is_confined() || !channel_attach())
         return;
+    phases_begin();
     exec_follow(guest->flags & CHANNEL_FOLLOW);
     modules_refresh();
     thread_begin();
@@ -41,6 +42,7 @@ void begin_in_child(void)
 {
     threads_forget();
     engine_forked();
+    masks_forget();
     begin(); /* the page is empty now: this is another process */
 }
 

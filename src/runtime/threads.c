@@ -115,19 +115,19 @@ void thread_read_name(struct thread *t)
 
 /*
  * A program may start threads faster than the supervisor gets to make room: a thread that finds
- * none waits for a moment before it begins. When that was in vain once, there is none to be had.
+ * none waits for a moment before it begins. When that was in vain once, there is none to be had in
+ * this process.
  */
 static struct arena_thread *take_record(void)
 {
     enum { MOST_WAITS = 100 };
     static const struct timespec a_moment = {.tv_nsec = 2000000};
-    static bool in_vain;
     struct arena_thread *record = arena_take(sizeof *record);
-    for (unsigned i = 0; !record && i < MOST_WAITS && !in_vain; i++) {
+    for (unsigned i = 0; !record && i < MOST_WAITS && !guest->no_room_for_threads; i++) {
         raw_syscall3(SYS_nanosleep, (long)&a_moment, 0, 0);
         record = arena_take(sizeof *record);
     }
-    in_vain |= !record;
+    guest->no_room_for_threads |= !record;
     return record;
 }
 

@@ -70,6 +70,39 @@ check "nothing is left alone" "" "$(cat said)"
 check "every load is counted" 12600 "$("$calltrail" export --to folded reload.ctp |
     sed -n 's/.*;loop_call;tick //p')"
 
+# Another library at the same place: its calls are not those of the first.
+for name in a b; do
+    gcc -O1 -shared -fPIC -DNAME=$name -o plugin_$name.so "$here/torture/plugin.c" || exit 1
+done
+gcc -O1 -o same_place "$here/exact/same_place.c" || exit 1
+for options in "" "--fold-recursion" "--k 2"; do
+    # shellcheck disable=SC2086
+    "$calltrail" record --no-lines --engine exact $options -o same_place.ctp ./same_place ./plugin_a.so ./plugin_b.so \
+        >printed 2>/dev/null
+    check "another library, where $options" "the same place" "$(cat printed)"
+    check "calls of another library $options" "plugin_a.so 6,plugin_b.so 4," "$("$calltrail" report --json --view flat \
+        --limit 0 --metric calls same_place.ctp | python3 -c "
+import json, sys
+for r in sorted(json.load(sys.stdin)['rows'], key=lambda r: r['module']):
+    if r['function'] == 'plugin_work': print(r['module'], r['self'], end=',')")"
+done
+
+# A library is known, too, if the program has a copy of the linker's list.
+gcc -O1 -o names_linker "$here/exact/names_linker.c" || exit 1
+check "a copy of the linker's list" 1 "$(readelf -rW names_linker | grep -c 'R_X86_64_COPY.*_r_debug')"
+"$calltrail" record --no-lines --engine exact -o names_linker.ctp ./names_linker ./plugin_a.so >printed 2>said
+check "output with a copy of the list" "1 list" "$(cat printed)"
+check "calls with a copy of the list" "plugin_work;work_of_a;spin 1" "$("$calltrail" export --to folded names_linker.ctp |
+    sed -n 's/.*;main;\(plugin_work;.*spin .*\)/\1/p')"
+
+# A library goes while another thread has not looked at what its first call was bound to.
+gcc -O1 -shared -fPIC -Wl,-z,lazy -o libunload.so "$here/exact/unload_library.c" &&
+    gcc -O1 -rdynamic -pthread -o unload "$here/exact/unload.c" || exit 1
+"$calltrail" record --no-lines --engine exact -o unload.ctp ./unload ./libunload.so >printed 2>said
+check "a library goes after a call" "0 44" "$? $(cat printed)"
+check "calls of a library that went" "library_work 1,new_call 1," "$("$calltrail" export --to folded unload.ctp |
+    sed -En 's/.*;work;((library_work|new_call) [0-9]+)$/\1/p' | tr '\n' ,)"
+
 # A library that has no memory near it is left alone, and that is said.
 gcc -g -O1 -rdynamic -o no_room "$here/exact/no_room.c" || exit 1
 "$calltrail" record --no-lines --engine exact -o no_room.ctp ./no_room ./libshort.so 2>said >printed
@@ -77,6 +110,12 @@ check "no room" "3 calls" "$(cat printed)"
 check "no room is said" 1 "$(grep -c 'calls from 1 module were not counted' said)"
 check "no room in info" 1 "$(fact modules_not_edited no_room.ctp)"
 check "room for all" 0 "$(fact modules_not_edited all.ctp)"
+
+# A cold part of a cold part is its function, too.
+gcc -g -O1 -o parts "$here/exact/parts.c" "$here/exact/parts.S" || exit 1
+"$calltrail" record --no-lines --engine exact --modules parts -o parts.ctp ./parts >printed
+check "calls from cold parts" "main;parts 1,main;parts;leaf 2," "$("$calltrail" export --to folded parts.ctp |
+    sed -n 's/.*;\(main;parts.*\)/\1/p' | tr '\n' ,)"
 
 usage() { # name, words, options...
     local name=$1 words=$2
@@ -227,6 +266,21 @@ check "paused, output with threads" "$expected" "$said"
 check "paused, calls with threads" "counted 1," "$("$calltrail" export --to folded pause.ctp |
     sed -En 's/.*;main;((not_)?counted [0-9]+)$/\1/p' | tr '\n' ,)"
 check "paused, message" 1 "$(grep -c 'calls after ct_resume were not counted: it had other threads' message)"
+
+# A child that is forked meanwhile is paused, too: with every engine.
+gcc -O2 -pthread -I "$here/../include" -o pause_fork "$here/exact/pause_fork.c" || exit 1
+"$calltrail" record --no-lines --engine exact --modules pause_fork -o pause.ctp ./pause_fork >printed 2>&1
+check "paused, output with a child" "0x700" "$(cat printed)"
+check "paused, calls with a child" "counted 3," "$("$calltrail" export --to folded pause.ctp |
+    sed -En 's/.*;main;((not_)?counted [0-9]+)$/\1/p' | tr '\n' ,)"
+"$calltrail" record --no-lines -o pause.ctp ./pause_fork >printed 2>&1
+check "paused, samples with a child" "counted," "$("$calltrail" export --to folded pause.ctp |
+    sed -En 's/.*;main;((not_)?counted)[; ].*/\1/p' | sort -u | tr '\n' ,)"
+
+# Nor does it wait for the linker's lock, which a thread of its parent had.
+timeout 60 "$calltrail" record --no-lines --engine exact --modules pause_fork -o pause.ctp ./pause_fork lock \
+    >printed 2>message
+check "paused, output with a lock" "0x700" "$(cat printed)"
 
 # --height, against what the program measures itself.
 gcc -g -O1 -foptimize-sibling-calls -fno-omit-frame-pointer -Wl,-z,lazy -o heights "$here/exact/heights.c" || exit 1

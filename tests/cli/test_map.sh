@@ -115,6 +115,15 @@ cold_parts_join_stripped() {
 }
 check "cold parts are joined in a stripped file too" cold_parts_join_stripped
 
+# A part of a part: nothing but the jumps says so, and both are parts of the same function.
+parts_of_parts() {
+    gcc -O1 -o "$work/parts" tests/exact/parts.c tests/exact/parts.S || return 1
+    [ "$("$CALLTRAIL" map --functions "$work/parts" | grep -c ' -  (part of parts)$')" -eq 2 ] || return 1
+    address=$((0x$(nm "$work/parts" | awk '$3 == "parts" { print $1 }')))
+    [ "$(cold_parts "$work/parts" | awk '{ print $2 }' | tr '\n' ' ')" = "$address $address " ]
+}
+check "parts of cold parts are joined" parts_of_parts
+
 # Names from where they can be: a debug link, .gnu_debugdata.
 names_of() { "$CALLTRAIL" map --functions "$1" | awk '{ print $3 }' | grep -cxE 'f,?|g,?'; }
 debug_link() {

@@ -310,6 +310,9 @@ CASES = [
     # 42: forks without handlers
     Case("r42_raw_fork", checks=[processes(6), ms("only_in_parent", 200, 480),
                                  ms("only_in_child", 250, 600)]),
+    Case("r42_fork_in_dlopen", more=PLUGINS, timeout_s=30,
+         checks=[processes(2), ms("only_in_child", 50)]),
+    Case("r42_fork_in_dlclose", checks=[processes(2), ms("only_in_child", 50)]),
     # 6: signals of the program's own
     Case("r06_own_sigprof", checks=[ms("with_timer", 150), ms("all_blocked", 100), threads(3),
                                     ms("on_profile", 0)]),
@@ -339,6 +342,7 @@ CASES = [
     # 5: handlers on small stacks
     Case("r05_altstack", checks=[ms("in_handler", 90, below="called_main_stack"),
                                  ms("on_user", 100, below="main")]),
+    Case("r05_forked", checks=[processes(3), ms("in_handler", 50, 150)]),
     # 9, 10: unwinding
     Case("r09_cancel", "r09_cancel.cpp", compiler="cxx"),
     # While the unwinder installs the context of a landing pad, the saved registers in its frame are
@@ -502,7 +506,7 @@ CASES = [
 EDITING = re.compile(r"r(2[3-9]|3[0-5]|46|47)_|r12_reused")
 # Of the others, what a selection with engine exact runs: threads, forks, jumps, ends.
 ALSO_EXACT = """r07_fork r07_vfork r08_short r10_throw_gcc r11_longjmp r12_coroutines r16_kill r42_raw_fork
-r44_closefrom""".split()
+r42_fork_in_dlopen r44_closefrom""".split()
 
 
 def is_selected(case, engine):

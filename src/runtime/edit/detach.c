@@ -25,7 +25,6 @@ enum { PAGE = 4096 };
 
 enum detach_state { ATTACHED, ROOMS_LEFT, DETACHED };
 static _Atomic uint32_t state;
-static _Atomic uint32_t lock;
 
 static enum detach_state put_all_back(void)
 {
@@ -35,7 +34,8 @@ static enum detach_state put_all_back(void)
     for (uint32_t i = 0; i < list->count; i++) {
         struct edited_module *m = list->items[i];
         for (unsigned k = 0; k < m->pristine_count; k++) {
-            m->pristine[k].has_rooms = pristine_keep_rooms(m, &m->pristine[k]);
+            /* It may be so already in a child that was forked in the midst of this. */
+            m->pristine[k].has_rooms |= pristine_keep_rooms(m, &m->pristine[k]);
             rooms |= m->pristine[k].has_rooms;
             pristine_put_back(&m->pristine[k], 0);
         }
@@ -70,8 +70,8 @@ static bool all_went_on(void)
 void edit_detach(struct thread *t)
 {
     /* What the linker is about to unmap must not come back. */
-    if (state == DETACHED || _r_debug.r_state != RT_CONSISTENT ||
-        __atomic_exchange_n((uint32_t *)&lock, 1, __ATOMIC_ACQUIRE))
+    if (state == DETACHED || modules_linker->r_state != RT_CONSISTENT ||
+        __atomic_exchange_n((uint32_t *)&guest->code_lock, 1, __ATOMIC_ACQUIRE))
         return;
     if (state == ATTACHED) {
         state = put_all_back();
@@ -83,5 +83,5 @@ void edit_detach(struct thread *t)
         }
     }
     guest->arena->is_detached = state == DETACHED;
-    __atomic_store_n((uint32_t *)&lock, 0, __ATOMIC_RELEASE);
+    __atomic_store_n((uint32_t *)&guest->code_lock, 0, __ATOMIC_RELEASE);
 }

@@ -21,7 +21,6 @@
 
 enum { PAGE = 4096 };
 
-static _Atomic uint32_t lock;
 static bool is_paused;
 
 static bool is_alone(void)
@@ -114,7 +113,21 @@ static bool wait_for_others(void)
     return false;
 }
 
-/* With the linker's lock: no other thread loads or unloads modules meanwhile. */
+typedef int work_fn(struct dl_phdr_info *info, size_t bytes, void *unused);
+
+/*
+ * With the linker's lock no other thread loads or unloads modules meanwhile. A process without
+ * other threads does not need it, and may never get it: libc leaves it as it was in the child of a
+ * fork, and a thread of the parent may have had it.
+ */
+static void without_linker(work_fn *work)
+{
+    if (is_alone())
+        work(NULL, 0, NULL);
+    else
+        dl_iterate_phdr(work, NULL);
+}
+
 static int put_all_back(struct dl_phdr_info *info, size_t bytes, void *unused)
 {
     (void)info;
@@ -147,11 +160,11 @@ static int put_all_back(struct dl_phdr_info *info, size_t bytes, void *unused)
 void edit_pause(void)
 {
     if (guest->arena->detach || is_confined() ||
-        __atomic_exchange_n((uint32_t *)&lock, 1, __ATOMIC_ACQUIRE))
+        __atomic_exchange_n((uint32_t *)&guest->code_lock, 1, __ATOMIC_ACQUIRE))
         return;
-    dl_iterate_phdr(put_all_back, NULL);
+    without_linker(put_all_back);
     is_paused = true;
-    __atomic_store_n((uint32_t *)&lock, 0, __ATOMIC_RELEASE);
+    __atomic_store_n((uint32_t *)&guest->code_lock, 0, __ATOMIC_RELEASE);
 }
 
 /* The edited code takes its place again. */
@@ -163,7 +176,6 @@ static void put_edited(struct pristine *p)
     p->edited = NULL;
 }
 
-/* With the linker's lock, too. */
 static int put_all_edits(struct dl_phdr_info *info, size_t bytes, void *unused)
 {
     (void)info;
@@ -186,11 +198,12 @@ static int put_all_edits(struct dl_phdr_info *info, size_t bytes, void *unused)
 
 bool edit_resume(void)
 {
-    if (!is_paused || is_confined() || __atomic_exchange_n((uint32_t *)&lock, 1, __ATOMIC_ACQUIRE))
+    if (!is_paused || is_confined() ||
+        __atomic_exchange_n((uint32_t *)&guest->code_lock, 1, __ATOMIC_ACQUIRE))
         return false;
     is_paused = false;
     guest->arena->not_resumed |= !is_alone();
-    dl_iterate_phdr(put_all_edits, NULL);
-    __atomic_store_n((uint32_t *)&lock, 0, __ATOMIC_RELEASE);
+    without_linker(put_all_edits);
+    __atomic_store_n((uint32_t *)&guest->code_lock, 0, __ATOMIC_RELEASE);
     return true;
 }

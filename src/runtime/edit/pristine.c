@@ -60,13 +60,13 @@ void pristine_unmap(struct edited_module *m)
 
 bool pristine_put_back(struct pristine *p, unsigned k)
 {
-    if (!p->copies[k])
+    uint8_t *memory = p->copies[k];
+    if (!memory)
         return false;
-    raw_syscall3(SYS_mprotect, (long)p->copies[k], (long)p->bytes, PROT_READ | PROT_EXEC);
-    long got = raw_syscall6(SYS_mremap, (long)p->copies[k], (long)p->bytes, (long)p->bytes,
-                            MREMAP_MAYMOVE | MREMAP_FIXED, (long)p->start, 0);
-    p->copies[k] = NULL;
-    return got == (long)p->start;
+    p->copies[k] = NULL; /* a child that is forked now may not find it there any more */
+    raw_syscall3(SYS_mprotect, (long)memory, (long)p->bytes, PROT_READ | PROT_EXEC);
+    return raw_syscall6(SYS_mremap, (long)memory, (long)p->bytes, (long)p->bytes,
+                        MREMAP_MAYMOVE | MREMAP_FIXED, (long)p->start, 0) == (long)p->start;
 }
 
 bool pristine_keep_rooms(const struct edited_module *m, struct pristine *p)

@@ -46,8 +46,11 @@ ALWAYS_INLINE bool is_indirect(const struct plan_site *s)
     return s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT;
 }
 
-/* May what a call enters be another context than the one that counts it? */
-ALWAYS_INLINE bool goes_back(void)
+/*
+ * May a call enter another record than the one that counts it? With --fold-recursion that of an
+ * earlier call, with --k one below fewer callers. After a tail jump that may always be so.
+ */
+ALWAYS_INLINE bool enters_another(void)
 {
     return (exact_settings()->flags & EXACT_FOLDS) || exact_settings()->k;
 }
@@ -139,7 +142,7 @@ ALWAYS_INLINE void emit_entry_in_rcx(struct emitter *e)
 /* The record in rax becomes that of the callee's frame, or of this one, after a tail jump. */
 ALWAYS_INLINE void emit_enter(struct emitter *e, const struct plan_site *s)
 {
-    if (is_tail(s) || goes_back()) {
+    if (is_tail(s) || enters_another()) {
         EMIT(e, "\x8b\x40"); /* mov eax, [rax + enter] */
         emit_u8(e, RECORD_ENTER);
     }
@@ -204,9 +207,9 @@ ALWAYS_INLINE void emit_counted(struct emitter *e, const struct edited_module *m
 
 /*
  * Another callee than the first: the table knows its record. In rcx is the function's record, in
- * rdx the target. Returns the jump that is taken where the table has none.
+ * rdx the target. The jumps are taken where the table has none, or one whose library has gone.
  */
-ALWAYS_INLINE uint8_t *emit_others(struct emitter *e, const struct plan_site *s)
+ALWAYS_INLINE void emit_others(struct emitter *e, const struct plan_site *s, uint8_t *not_there[2])
 {
     EMIT(e, "\x48\x8d"); /* lea rcx, [rcx + the site's place] */
     emit_distance(e, FROM_RCX | FROM_RCX << 3, -1, place_in_record(s));
@@ -225,12 +228,14 @@ ALWAYS_INLINE uint8_t *emit_others(struct emitter *e, const struct plan_site *s)
     uint8_t *found = emit_short(e, 0x74);
     land(e, next);
     EMIT(e, "\x48\x83\x38\x00"); /* cmp qword [rax], 0: free, so there is none */
-    uint8_t *none = emit_near(e, 0x84);
+    not_there[0] = emit_near(e, 0x84);
     EMIT(e, "\x48\x83\xc0\x20"); /* add rax, 32 */
     emit_jump(e, again);
     land(e, found);
-    EMIT(e, "\x48\x8b\x40\x18"); /* mov rax, [rax + 24]: record */
-    return none;
+    EMIT(e, "\x48\x8b\x40\x18" /* mov rax, [rax + 24]: record */
+            "\x48\x39\x50");   /* cmp [rax + target], rdx */
+    emit_u8(e, RECORD_TARGET);
+    not_there[1] = emit_near(e, 0x85);
 }
 
 ALWAYS_INLINE void emit_fast(struct emitter *e, const struct edited_module *m,
@@ -269,9 +274,11 @@ ALWAYS_INLINE void emit_fast(struct emitter *e, const struct edited_module *m,
     if (another) {
         land_near(e, another);
         emit_row(e, saved);
-        uint8_t *not_there = emit_others(e, s);
+        uint8_t *not_there[2];
+        emit_others(e, s, not_there);
         emit_counted(e, m, s);
-        land_near(e, not_there);
+        land_near(e, not_there[0]);
+        land_near(e, not_there[1]);
     }
     emit_row(e, saved);
     land_away(e, unknown, indirect);

@@ -22,6 +22,7 @@ __thread struct exact_state exact_state
 struct unbound {
     struct arena_record *record;
     const uint64_t *got;
+    uint32_t module_id; /* whose that is */
 };
 
 /* What else belongs to a thread; made when its first call comes. */
@@ -172,11 +173,23 @@ static bool is_binder(uint64_t callee)
     return *skip_endbr64((const uint8_t *)callee) == 0x68;
 }
 
+/* Another thread may have unloaded the module, which is known a moment after it has happened. */
+static bool is_loaded(const struct unbound *u)
+{
+    const struct walk_modules *modules = guest->modules;
+    uint64_t address = (uint64_t)(uintptr_t)u->got;
+    uint32_t index = modules_find(modules, address);
+    return index != UINT32_MAX && modules_id(modules, index) == u->module_id &&
+           memory_can_be_read(address);
+}
+
 static void resolve_unbound(struct exact_thread *t)
 {
     uint32_t left = 0;
     for (uint32_t i = 0; i < t->unbound_count; i++) {
         struct unbound u = t->unbound[i];
+        if (!is_loaded(&u))
+            continue;
         if (is_binder(*u.got))
             t->unbound[left++] = u;
         else
@@ -477,10 +490,11 @@ static struct arena_record *find_own(struct exact_thread *t, const struct slow_f
     return walk_anew(t, &r, c->is_tail ? c->sp : 0);
 }
 
-static void note_unbound(struct exact_thread *t, struct arena_record *record, const uint64_t *got)
+static void note_unbound(struct exact_thread *t, struct arena_record *record, const struct call *c)
 {
+    const uint64_t *got = (const uint64_t *)(c->module->base + c->site->got);
     if (t->unbound_count < MOST_UNBOUND)
-        t->unbound[t->unbound_count++] = (struct unbound){record, got};
+        t->unbound[t->unbound_count++] = (struct unbound){record, got, c->module->module_id};
 }
 
 static void trace_call(struct exact_thread *t, const struct arena_record *counter)
@@ -513,10 +527,9 @@ static enum slow_reason count_call(struct exact_thread *t, const struct slow_fra
     if (t->records.is_new) {
         why = why == SLOW_OTHER ? SLOW_NEW : why;
         if (c.site->got && is_binder(c.how.target)) {
-            const uint64_t *got = (const uint64_t *)(c.module->base + c.site->got);
-            note_unbound(t, counter, got);
+            note_unbound(t, counter, &c);
             if (t->records.k && entered_record(counter) != counter)
-                note_unbound(t, entered_record(counter), got);
+                note_unbound(t, entered_record(counter), &c);
         }
     }
     counter->count++;
@@ -555,7 +568,8 @@ static void count_or_not(const struct slow_frame *f)
 
 /*
  * The usual reason to be here, a context that is new below one that is known, with signals: to mask
- * them takes longer than all the rest. What is written is in order after each instruction.
+ * them takes longer than all the rest. What is written is in order after each instruction. The
+ * record that is made counts the call and is entered: with --k none is made that would be cut.
  */
 STUB_TEXT static bool count_quickly(struct exact_thread *t, const struct slow_frame *f)
 {

@@ -162,6 +162,10 @@ struct arena_record *records_child(struct records *r, struct arena_record *paren
 struct arena_record *records_bound(struct records *r, struct arena_record *unbound,
                                    const struct callee *callee);
 
+/* Calls through pointers to another module in the place of one that was unloaded are not its own;
+ * as in struct engine. */
+void records_forget_targets(uint64_t start, uint64_t end, uint64_t since);
+
 /* A record below the root for stacks whose outer frames are not known. */
 struct arena_record *records_gap(struct records *r, uint32_t walk_end);
 

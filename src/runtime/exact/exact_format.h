@@ -78,7 +78,7 @@ struct arena_record {
     uint32_t is_made; /* 0: its bytes were taken, and it was not made; in the first ALIGN */
     uint32_t site_count; /* 0 too where its code is not edited */
     uint32_t slot;       /* low half of its return address's, when it was entered first */
-    uint64_t target;     /* where the call led: at an indirect site one of several */
+    uint64_t target;     /* where the call led: at an indirect site one of several; 0: unloaded */
     uint64_t count;
     uint32_t first_site; /* of its function's, which are numbered in a row */
     uint32_t enter; /* address of the context that is entered: this one, but for RECORD_BACK, and

@@ -1,6 +1,7 @@
 #include "runtime/exact/exact.h"
 
 #include "runtime/arch/x86_64/syscall.h"
+#include "runtime/thread.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -68,18 +69,18 @@ static void wait_a_little(void)
 
 /*
  * The supervisor makes the arena larger when it looks, every few milliseconds. No call may go
- * uncounted for that, so this waits; but only once for a supervisor that does not come.
+ * uncounted for that, so this waits; but in each process only once for a supervisor that does not
+ * answer.
  */
 void *records_memory(size_t bytes)
 {
     enum { PATIENCE = 400 };
-    static bool nobody_comes;
     void *memory = arena_take(bytes);
-    for (unsigned i = 0; !memory && i < PATIENCE && !nobody_comes; i++) {
+    for (unsigned i = 0; !memory && i < PATIENCE && !guest->no_room_for_calls; i++) {
         wait_a_little();
         memory = arena_take(bytes);
     }
-    nobody_comes |= !memory;
+    guest->no_room_for_calls |= !memory;
     return memory;
 }
 
@@ -353,9 +354,11 @@ static struct arena_record *other_child(struct records *r, struct arena_record *
                                         struct other_entry key, const struct entered *how)
 {
     struct other_entry *place = find_other(r->others, r->room, &key);
-    if (place && place->from)
+    bool is_known = place && place->from, by_address = key.target == how->target;
+    if (is_known && (!by_address || /* or another library was at that address */
+                     place->record->target == how->target))
         return place->record;
-    while (!place || (r->count + 1) * 2 > r->room) {
+    while (!is_known && (!place || (r->count + 1) * 2 > r->room)) {
         if (!grow(r))
             return r->overflow;
         place = find_other(r->others, r->room, &key);
@@ -363,7 +366,7 @@ static struct arena_record *other_child(struct records *r, struct arena_record *
     key.record = make(r, parent, how);
     if (key.record != r->overflow) {
         *place = key;
-        r->count++;
+        r->count += !is_known;
     }
     return key.record;
 }
@@ -405,6 +408,30 @@ static struct arena_record *indirect_child(struct records *r, struct arena_recor
     if (child != r->overflow)
         *first = address_of(child);
     return child;
+}
+
+static void forget_targets_in(struct arena_record_chunk *chunk, uint64_t start, uint64_t end)
+{
+    uint32_t used = chunk->used < chunk->room ? chunk->used : chunk->room;
+    for (uint64_t at = 0; at < used;) {
+        struct arena_record *record = (void *)((char *)chunk + chunk->start + at);
+        if (record->is_made && record->target - start < end - start)
+            record->target = 0;
+        at += record->is_made ? arena_record_bytes(record->site_count) : ARENA_RECORD_ALIGN;
+    }
+}
+
+void records_forget_targets(uint64_t start, uint64_t end, uint64_t since)
+{
+    for (const struct thread *t = threads_lock(); t; t = t->next) {
+        uint32_t place = t->record ? exact_counts_in(t->record)->first_record_chunk : 0;
+        while (place) {
+            struct arena_record_chunk *chunk = arena_at(place);
+            forget_targets_in(chunk, start, end);
+            place = arena_place((const char *)guest->arena + since) <= place ? chunk->next : 0;
+        }
+    }
+    threads_unlock();
 }
 
 static struct arena_record *whole_child(struct records *r, struct arena_record *parent,
