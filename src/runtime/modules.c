@@ -271,9 +271,13 @@ static void hide_unloaded(uint32_t count)
 static void forget_unloaded(uint32_t count)
 {
     edit_forget_hidden();
-    for (uint32_t i = 0; i < known_count; i++)
-        if (known[i].map && !stays(&known[i], count))
-            raw_syscall3(SYS_munmap, (long)known[i].map, (long)known[i].map_bytes, 0);
+    for (uint32_t i = 0; i < known_count; i++) {
+        const void *map = known[i].map;
+        if (!map || stays(&known[i], count))
+            continue;
+        known[i].map = NULL; /* first: as in edit_forget_hidden */
+        raw_syscall3(SYS_munmap, (long)map, (long)known[i].map_bytes, 0);
+    }
 }
 
 static void sort_fresh(uint32_t count)

@@ -1,6 +1,7 @@
 /*
- * A child that is forked while another thread of its parent puts the original code back: the lock
- * of that thread is not the child's.
+ * A child that is forked while another thread of its parent changes code. Puts the original code
+ * back: the lock of that thread is not the child's. Unmaps what belonged to a library that has
+ * gone: the child does not do so again, since something else may be there by now.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/exact/exact.h"
+#include "runtime/edit/edited.h"
 #include "runtime/thread.h"
 
 #include <link.h>
@@ -16,18 +17,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* --- what the parts under test call: no module is edited -------------------------------------- */
+/* --- what the parts under test call ----------------------------------------------------------- */
 
 static struct arena_header arena;
-static struct edited_list none;
 static const struct r_debug linker = {.r_state = RT_CONSISTENT};
 const struct r_debug *modules_linker = &linker;
 static struct guest *page; /* wiped in the child of a fork, as the runtime's is */
 struct guest *guest;
 
 static void (*again)(void); /* what the child does when it is forked; NULL: has been forked */
-static unsigned times_unwatched;
+static unsigned times;      /* that this process got to where it is forked */
 static int child_status;
+static unsigned times_of_child; /* that are right */
 
 static void begin_process(uint32_t number)
 {
@@ -36,27 +37,40 @@ static void begin_process(uint32_t number)
     guest->number = number;
 }
 
-/* The code is put back just now, with the lock: the moment of the fork. */
-void modules_unwatch(void)
+/* In the midst of the work, with its lock. */
+static void fork_here(void)
 {
     void (*in_child)(void) = again;
-    times_unwatched++;
+    times++;
     if (!in_child)
         return;
     again = NULL;
     pid_t child = fork();
     if (child == 0) {
         begin_process(2);
-        times_unwatched = 0;
+        times = 0;
         in_child();
-        _exit(times_unwatched == 1 ? 0 : 1);
+        _exit(times == times_of_child ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &child_status, 0), child);
 }
 
-const struct edited_list *edited_loaded(void)
+void modules_unwatch(void)
 {
-    return &none;
+    fork_here();
+}
+
+void pun_forget(struct edited_module *module)
+{
+    (void)module;
+    fork_here();
+}
+
+uint64_t pun_leads_to(const struct edited_module *module, uint64_t pc)
+{
+    (void)module;
+    (void)pc;
+    return 0;
 }
 
 struct thread *threads_lock(void)
@@ -89,10 +103,11 @@ static void detach(void)
     edit_detach(&thread);
 }
 
-static void check_child(void (*work)(void))
+static void check_child(void (*work)(void), unsigned right)
 {
     begin_process(1);
     again = work;
+    times_of_child = right;
     child_status = -1;
     work();
     assert_int_equal(child_status, 0);
@@ -101,13 +116,33 @@ static void check_child(void (*work)(void))
 static void a_child_detaches_though_its_parent_was_at_it(void **state)
 {
     (void)state;
-    check_child(detach);
+    check_child(detach, 1);
 }
 
 static void a_child_pauses_though_its_parent_was_at_it(void **state)
 {
     (void)state;
-    check_child(edit_pause);
+    check_child(edit_pause, 1);
+}
+
+/* A module without sites. */
+static void load_and_hide(void)
+{
+    struct plan_header *plan =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(plan != MAP_FAILED);
+    plan->file_bytes = 4096;
+    uint64_t base = (uint64_t)(uintptr_t)plan;
+    assert_non_null(edited_add(&(struct edited_module){.base = base, .plan = plan}));
+    edit_hide_modules(&base, 1);
+}
+
+static void a_child_unmaps_nothing_that_its_parent_was_at(void **state)
+{
+    (void)state;
+    begin_process(1);
+    load_and_hide();
+    check_child(edit_forget_hidden, 0);
 }
 
 int main(void)
@@ -115,6 +150,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_child_detaches_though_its_parent_was_at_it),
         cmocka_unit_test(a_child_pauses_though_its_parent_was_at_it),
+        cmocka_unit_test(a_child_unmaps_nothing_that_its_parent_was_at),
     };
     page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED || madvise(page, 4096, MADV_WIPEONFORK) != 0)

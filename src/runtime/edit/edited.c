@@ -240,16 +240,21 @@ static bool is_hidden(const struct edited_module *m)
     return true;
 }
 
+/*
+ * Forgotten first, and then unmapped: a child that is forked in between, by another thread, finds
+ * nothing that has gone, or that is something else's by now.
+ */
 void edit_forget_hidden(void)
 {
     for (uint32_t i = 0; i < edited_count; i++) {
-        struct edited_module *m = &edited[i];
-        if (!m->plan || !is_hidden(m))
+        struct edited_module gone = edited[i];
+        if (!gone.plan || !is_hidden(&edited[i]))
             continue;
-        pristine_unmap(m);
-        pun_forget(m);
-        raw_syscall3(SYS_munmap, (long)m->stubs, (long)m->stub_bytes, 0);
-        raw_syscall3(SYS_munmap, (long)m->plan, (long)m->plan->file_bytes, 0);
-        m->plan = NULL;
+        edited[i].plan = NULL;
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        pristine_unmap(&gone);
+        pun_forget(&gone);
+        raw_syscall3(SYS_munmap, (long)gone.stubs, (long)gone.stub_bytes, 0);
+        raw_syscall3(SYS_munmap, (long)gone.plan, (long)gone.plan->file_bytes, 0);
     }
 }
