@@ -239,6 +239,9 @@ int profile_writer_open(const char *path, struct profile_writer **out, struct ct
  * whatever happens. A profile that profile_validate would not accept is never written. */
 int profile_writer_commit(struct profile_writer *writer, struct ct_error *err);
 
+/* The commit leaves the file that it replaces as `path`.old. */
+void profile_writer_keep_old(struct profile_writer *writer);
+
 /* Forgets everything; nothing is left on disk. */
 void profile_writer_abandon(struct profile_writer *writer);
 

@@ -473,6 +473,8 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     struct collector c = {.recording = recording};
     const struct server *s = recording->server;
     CT_TRY(profile_writer_open(recording->options->output, &c.writer, err));
+    if (!recording->is_written)
+        profile_writer_keep_old(c.writer);
     c.has_returns = (s->flags & CHANNEL_TRAMPOLINE) && (s->events.mask & EVENTS_BY_SAMPLES);
     c.is_whole = recording->options->delay_s == 0 && recording->options->duration_s == 0;
     c.has_calls = s->flags & CHANNEL_EXACT;

@@ -99,6 +99,8 @@ static void take_signal(int signals, pid_t child, struct recording *recording, s
         measure_ticks(recording, start);
         if (collect_profile(recording, &err) != CT_OK)
             fprintf(stderr, "calltrail: no snapshot: %s\n", err.text);
+        else
+            recording->is_written = true;
     } else if (info.ssi_code != SI_KERNEL) { /* a key press has reached the program already */
         kill(child, (int)info.ssi_signo);
     }
@@ -157,12 +159,13 @@ static void supervise(struct server *server, pid_t child, int signals, struct re
 }
 
 /* Whether the profile can be written is asked before the program runs, not after. */
-static int check_output(const char *path, struct ct_error *err)
+static int check_output(const char *path, bool keeps_old, struct ct_error *err)
 {
     struct new_file probe;
     CT_TRY(file_begin(path, &probe, err));
+    int status = keeps_old ? file_keep_old(&probe, err) : CT_OK;
     file_abandon(&probe);
-    return CT_OK;
+    return status;
 }
 
 /* One line for each thing that the profile cannot hold. */
@@ -311,6 +314,13 @@ static void say_how_to_recover(struct ct_error *err, const char *folder)
  */
 static void look_up_lines(const char *output)
 {
+    if (file_is_stream(output)) {
+        fprintf(stderr,
+                "calltrail: %s: is not a regular file: the profile has no source lines; calltrail "
+                "symbolize adds them\n",
+                output);
+        return;
+    }
     struct fill_result result;
     int status = 0;
     pid_t child = fork();
@@ -377,9 +387,9 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
     struct server server;
     int status = target_find(options->command[0], &path, err);
     if (status == CT_OK)
-        status = check_output(options->output, err);
+        status = check_output(options->output, true, err);
     if (status == CT_OK && options->trace)
-        status = check_output(options->trace, err);
+        status = check_output(options->trace, false, err);
     struct program_modules modules = {0};
     if (status == CT_OK) {
         modules = prepare_list(path);
