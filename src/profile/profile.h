@@ -156,6 +156,13 @@ uint32_t profile_root_of(const struct profile *profile, uint32_t node);
 /* The metric with this name, or CTP_NONE. */
 uint32_t profile_find_metric(const struct profile *profile, const char *name);
 
+/*
+ * Whether the metric is of functions as they are called (calls, returns, heights), not of a place
+ * in them. What was inlined is not called: such a value belongs to the function that holds the
+ * code.
+ */
+bool profile_metric_is_of_calls(const struct profile *profile, uint32_t metric);
+
 /* The parent of a process, or CTP_NONE: always a lower index, so that following it ends. */
 uint32_t profile_process_parent(const struct profile *profile, uint32_t process);
 

@@ -124,6 +124,7 @@ static void grow_root(struct growth *g, const struct ctp_root *root, uint32_t to
     const struct profile *p = g->view->profile;
     const struct labels *labels = &g->view->labels;
     const uint64_t *values = p->values[g->view->metric];
+    bool is_of_calls = profile_metric_is_of_calls(p, g->view->metric);
     struct tree *tree = &g->view->tree;
     uint32_t first = root->first_node, end = first + root->node_count;
     for (uint32_t i = first; i < end; i++) {
@@ -136,17 +137,20 @@ static void grow_root(struct growth *g, const struct ctp_root *root, uint32_t to
         }
         uint32_t parent = profile_parent(p, i), frame = profile_node_frame(p, i);
         uint32_t target = parent != CTP_NONE && parent >= first ? g->targets[parent] : top;
+        uint32_t function = target; /* that holds the code: what was inlined there is below it */
         if (frame != CTP_NONE && parent != CTP_NONE) {
             struct label_run run = labels_of_frame(labels, frame);
-            for (uint32_t k = 0; k < run.count; k++)
+            for (uint32_t k = 0; k < run.count; k++) {
                 target = tree_child(tree, &g->index, target, run.labels[k]);
+                function = k == 0 ? target : function;
+            }
         }
         g->targets[i] = target;
         if (values[i] == 0)
             continue;
         if (target == top)
-            target = tree_child(tree, &g->index, top, g->nothing);
-        tree->nodes[target].self += values[i];
+            function = target = tree_child(tree, &g->index, top, g->nothing);
+        tree->nodes[is_of_calls ? function : target].self += values[i];
         g->view->total += values[i];
     }
 }
