@@ -143,8 +143,8 @@ static void print_csv_titles(const struct sheet *sheet)
 void sheet_begin(struct sheet *sheet, const char *key, const char *heading,
                  const struct column *columns, size_t count)
 {
-    bool later = sheet->columns != NULL;
-    sheet->columns = columns;
+    bool later = sheet->column_count != 0;
+    memcpy(sheet->columns, columns, count * sizeof *columns);
     sheet->column_count = count;
     sheet->rows = 0;
     for (size_t i = 0; i < count; i++)
