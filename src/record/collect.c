@@ -81,7 +81,7 @@ static struct thread_times times_of(const struct collector *c, const struct aren
 {
     struct thread_times times = {
         .waits_in = t->waits_in, .samples = t->samples, .sampled_ns = t->sampled_ns};
-    if (!(c->metrics.layout.events.mask & EVENT_WALL))
+    if (!(c->metrics.layout.events.mask & (EVENT_WALL | EVENT_LOCK)))
         return times;
     const struct arena_header *h = view_header(v);
     const struct server *s = c->recording->server;
@@ -94,6 +94,12 @@ static struct thread_times times_of(const struct collector *c, const struct aren
         start_ns = s->window_start_ns;
     if (times.waits_in && end_ns > t->waits_since_ns)
         times.waits.blocked_ns = end_ns - t->waits_since_ns;
+    if (times.waits_in && (t->waits_events & EVENT_LOCK)) {
+        times.waits.lock_ns = times.waits.blocked_ns;
+        times.waits.lock_waits = 1;
+    }
+    if (!(c->metrics.layout.events.mask & EVENT_WALL))
+        return times;
     uint64_t known_ns = times.waits.blocked_ns;
     for (size_t i = 0; i < g->items.count; i++) {
         const struct arena_node *n = g->items.items[i].measured;
@@ -171,8 +177,12 @@ static void write_tree(struct collector *c, const struct arena_view *v, const st
                                    .height = n->height,
                                    .height_varies = n->height_varies,
                                    .perf = n->perf,
-                                   .running_ns = running_ns(times, n->measured),
-                                   .blocked_ns = waits ? times->waits.blocked_ns : 0};
+                                   .running_ns = running_ns(times, n->measured)};
+        if (waits) {
+            extra.blocked_ns = times->waits.blocked_ns;
+            extra.lock_ns = times->waits.lock_ns;
+            extra.lock_waits = times->waits.lock_waits;
+        }
         number[i] = (*next_node)++;
         profile_write_nodes(c->writer, &parent, &frame, 1);
         metrics_write(&c->metrics, c->writer, n->measured, h->heap_peak, &extra);

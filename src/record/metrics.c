@@ -176,9 +176,9 @@ static uint64_t source_value(const struct metric_set *set, uint32_t source,
     case SOURCE_HEAP_BLOCKS:
         return whole_calls(value(set, n, VALUE_HEAP_BLOCKS));
     case SOURCE_LOCK:
-        return value(set, n, VALUE_LOCK_NS);
+        return value(set, n, VALUE_LOCK_NS) + e->lock_ns;
     case SOURCE_LOCK_TIMES:
-        return value(set, n, VALUE_LOCK_TIMES);
+        return value(set, n, VALUE_LOCK_TIMES) + e->lock_waits;
     case SOURCE_READ:
         return value(set, n, VALUE_READ_BYTES) + e->read_bytes;
     case SOURCE_WRITTEN:

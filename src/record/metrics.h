@@ -43,8 +43,8 @@ void metrics_add_perf(struct metric_set *set, struct profile_writer *writer,
  * counted, and perf events.
  */
 struct node_extra {
-    uint64_t running_ns, blocked_ns, elapsed_ns, calls, read_bytes, written_bytes, height,
-        height_varies;
+    uint64_t running_ns, blocked_ns, elapsed_ns, lock_ns, lock_waits, calls, read_bytes,
+        written_bytes, height, height_varies;
     const uint64_t *perf; /* of each perf event; NULL: nothing */
 };
 
