@@ -304,6 +304,7 @@ static int choose_metrics(struct stacks *s, struct ct_error *err)
 {
     uint32_t chosen;
     CT_TRY(view_choose_metric(s->profile, s->options.metric, &chosen, err));
+    CT_TRY(profile_verify_values(s->profile, s->options.all_metrics ? CTP_NONE : chosen, err));
     s->metrics = must_calloc(s->profile->metric_count, sizeof *s->metrics);
     s->is_of_calls = must_calloc(s->profile->metric_count, sizeof *s->is_of_calls);
     s->metrics[s->metric_count++] = chosen;

@@ -267,6 +267,7 @@ int view_open(const struct profile *profile, const struct view_options *options,
     *out = (struct view){.profile = profile, .grouping = options->grouping};
     CT_TRY(view_check_roots(profile, err));
     CT_TRY(view_choose_metric(profile, options->metric, &out->metric, err));
+    CT_TRY(profile_verify_values(profile, out->metric, err));
     out->callers_kept = callers_kept(profile, out->metric);
     for (size_t i = 0; i < options->refinement_count; i++)
         if (options->refinements[i].kind <= REFINE_SHOW_FROM)
