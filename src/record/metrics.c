@@ -33,7 +33,7 @@ static const struct kind kinds[] = {
     {SOURCE_WALL, EVENT_WALL, "wall", "ns",
      "time from the thread's start to its end: running in user mode (sampled), waiting in calls "
      "(measured), and not attributed",
-     CTP_METRIC_EXACT},
+     CTP_METRIC_SAMPLED},
     {SOURCE_BLOCKED, EVENT_WALL, "blocked", "ns", "time in calls that wait", CTP_METRIC_EXACT},
     {SOURCE_MALLOC, EVENT_MALLOC, "malloc", "bytes", "memory that was asked for",
      CTP_METRIC_SAMPLED},
@@ -98,6 +98,8 @@ void metrics_add(struct metric_set *set, struct profile_writer *w,
             continue;
         if ((k.event & EVENTS_OF_MEMORY) && memory_period <= 1)
             k.kind = CTP_METRIC_EXACT;
+        if (k.source == SOURCE_WALL)
+            period = 0; /* only a part of it comes from samples */
         if (k.source == SOURCE_MALLOC_CALLS || k.source == SOURCE_HEAP_BLOCKS)
             period = 1; /* no number of calls is what a sample stands for */
         if (k.source == SOURCE_CALLS && wanted->bursts) {

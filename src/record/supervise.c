@@ -281,6 +281,7 @@ static int run_program(const struct record_options *options, struct server *serv
     } else {
         supervise(server, child, signals, &recording, options->perf.count ? &perf : NULL);
         server_answer(server);
+        server_look_around(server); /* what has ended meanwhile ended now */
         *exit_status = WIFSIGNALED(recording.wait_status) ? 128 + WTERMSIG(recording.wait_status)
                                                           : WEXITSTATUS(recording.wait_status);
         server_pause(server, true); /* what goes on is left in peace */
@@ -434,6 +435,7 @@ int record_recover(const char *folder, const char *output, struct ct_error *err)
     size_t in_use = 0;
     for (size_t i = 0; i < server.arenas.count; i++)
         in_use += server_arena_in_use(&server, i);
+    server_look_around(&server); /* for the CPU time of what goes on */
     measure_ticks(&recording, take_stamp());
     int status = collect_profile(&recording, err);
     if (status == CT_OK && in_use)

@@ -249,6 +249,8 @@ def phases_of_threads():
 @test("wall: what threads run and wait, by their own clocks; sums are the threads' lives")
 def wall():
     run = Run(["wall", "lock"], "waits", options=["-F", "2000"])
+    kinds = {run.p.string(m[0]): (m[3], m[4]) for m in run.p.table(ctp_reader.METRICS)}
+    assert kinds["wall"] == (1, 0) and kinds["blocked"] == kinds["lock"] == (0, 0), kinds
     for key, function, leaf in (("slept", "sleeper", "__nanosleep"), ("piped", "reader", "read"),
                                 ("locked", "locker", "pthread_mutex_lock"),
                                 ("conditioned", "locker", "pthread_cond_wait"),
