@@ -55,11 +55,9 @@ static char *key_text(const struct view *view, uint32_t label, const struct prof
     const struct label *l = &view->labels.items.items[label];
     char room[1024];
     const char *name = label_name(&view->labels, label, room, sizeof room);
-    const char *module = label_module(&view->labels, label);
-    if (l->kind == LABEL_PLACE && l->module != CTP_NONE && !is_same_build(p, l->module, other)) {
+    const char *module = label_module_file(&view->labels, label);
+    if (l->kind == LABEL_PLACE && l->module != CTP_NONE && !is_same_build(p, l->module, other))
         name = "(code without a name)";
-        module = path_file(profile_string(p, profile_module(p, l->module)->path));
-    }
     if (renamed && strcmp(module, program_file(p)) == 0)
         module = renamed;
     return must_format("%s\n%s", module, name);

@@ -50,6 +50,14 @@ static bool is_sampled(const struct diff *diff)
            metric_of(diff, 1)->kind == CTP_METRIC_SAMPLED;
 }
 
+/* For people, where it is not a part of the name already: module+0x1234. */
+static const char *module_beside(const char *name, const char *module)
+{
+    size_t length = strlen(module);
+    return strncmp(name, module, length) == 0 && strncmp(name + length, "+0x", 3) == 0 ? ""
+                                                                                       : module;
+}
+
 /* The keys from the outermost frame to a context's own; the caller frees them. */
 static uint32_t *path_of(const struct diff *diff, uint32_t node, uint32_t *count)
 {
@@ -177,7 +185,8 @@ static void print_row(const struct page *page, const struct diff_row *row, int w
     size_t left = page->terminal->columns > used + NAME_LEAST_COLUMNS
                       ? page->terminal->columns - used
                       : NAME_LEAST_COLUMNS;
-    char *name = sheet_name(text_of(diff, key->name), text_of(diff, key->module), left);
+    const char *own = text_of(diff, key->name);
+    char *name = sheet_name(own, module_beside(own, text_of(diff, key->module)), left);
     fprintf(out, "%s\n", name);
     free(name);
     if (page->options->by == DIFF_CONTEXTS && diff->contexts.nodes[row->place].parent)

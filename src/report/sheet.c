@@ -433,7 +433,7 @@ static void write_json_row(struct sheet *sheet, const struct cell *cells)
             break;
         case COLUMN_LABEL:
             json_string(j, "function", label_name(labels, label, text, sizeof text));
-            json_string(j, "module", label_module(labels, label));
+            json_string(j, "module", label_module_file(labels, label));
             break;
         case COLUMN_PATH:
             json_open(j, column->key, '[');
@@ -500,7 +500,7 @@ static void write_csv_row(struct sheet *sheet, const struct cell *cells)
         case COLUMN_LABEL:
             sheet_csv_text(out, label_name(labels, label, text, sizeof text));
             putc(',', out);
-            sheet_csv_text(out, label_module(labels, label));
+            sheet_csv_text(out, label_module_file(labels, label));
             break;
         case COLUMN_PATH:
             write_csv_path(sheet, &cells[i]);

@@ -56,6 +56,10 @@ golden diff-json diff --json a.ctp c.ctp
 golden diff-contexts-csv diff --by context --csv a.ctp gone.ctp
 golden diff-exact diff --metric malloc fixed.ctp fixed.ctp
 LC_ALL=C golden diff-ascii diff --by context a.ctp c.ctp
+# Code without a name: programs find its module where they find it for others, people in its name.
+exits place-csv 0 '^perl+0x1f2e40,perl,self,' diff --all --csv fixed.ctp fixed.ctp
+exits place-json 0 '"function": "perl+0x1f2e40", "module": "perl",' diff --all --json fixed.ctp fixed.ctp
+exits place-text 0 ' perl+0x1f2e40$' diff --all --limit 0 fixed.ctp fixed.ctp
 widest=$(cat "$here"/golden/diff-80.txt "$here"/golden/diff-contexts-80.txt | wc -L)
 if [ "$widest" -le 80 ]; then ok fits-80-columns; else fail fits-80-columns "$widest"; fi
 if python3 -m json.tool "$here/golden/diff-json.txt" >out; then ok json-parses; else fail json-parses ''; fi
