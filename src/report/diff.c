@@ -93,13 +93,15 @@ static void match(struct diff *diff)
     struct key_finder finder = {.diff = diff};
     strings_init(&finder.whole);
     const struct profile *sides[2] = {diff->views[0].profile, diff->views[1].profile};
-    const char *renamed = is_renamed(sides[0], sides[1]) ? program_file(sides[1]) : NULL;
+    if (is_renamed(sides[0], sides[1]))
+        for (int side = 0; side < 2; side++)
+            diff->renamed[side] = program_file(sides[side]);
     for (int side = 0; side < 2; side++) {
         struct view *view = &diff->views[side];
         size_t count = view->labels.items.count;
         uint32_t *keys = must_realloc(NULL, count + 1, sizeof *keys);
         for (uint32_t i = 0; i < count; i++) {
-            char *text = key_text(view, i, sides[!side], renamed);
+            char *text = key_text(view, i, sides[!side], diff->renamed[1]);
             keys[i] = key_of(&finder, text);
             free(text);
         }

@@ -50,6 +50,16 @@ static bool is_sampled(const struct diff *diff)
            metric_of(diff, 1)->kind == CTP_METRIC_SAMPLED;
 }
 
+/* Both programs have the newer one's name in keys; what is gone was never in that one. */
+static const char *module_of(const struct diff *diff, const struct diff_row *row,
+                             const struct diff_key *key)
+{
+    const char *module = text_of(diff, key->module);
+    bool is_gone = row->value[0] && !row->value[1];
+    return is_gone && diff->renamed[1] && strcmp(module, diff->renamed[1]) == 0 ? diff->renamed[0]
+                                                                                : module;
+}
+
 /* For people, where it is not a part of the name already: module+0x1234. */
 static const char *module_beside(const char *name, const char *module)
 {
@@ -186,7 +196,7 @@ static void print_row(const struct page *page, const struct diff_row *row, int w
                       ? page->terminal->columns - used
                       : NAME_LEAST_COLUMNS;
     const char *own = text_of(diff, key->name);
-    char *name = sheet_name(own, module_beside(own, text_of(diff, key->module)), left);
+    char *name = sheet_name(own, module_beside(own, module_of(diff, row, key)), left);
     fprintf(out, "%s\n", name);
     free(name);
     if (page->options->by == DIFF_CONTEXTS && diff->contexts.nodes[row->place].parent)
@@ -282,7 +292,7 @@ static void write_json_row(struct json *j, const struct diff *diff,
     const struct diff_key *key = &diff->keys.items[row_key(diff, options, row)];
     json_open(j, NULL, '{');
     json_string(j, "function", text_of(diff, key->name));
-    json_string(j, "module", text_of(diff, key->module));
+    json_string(j, "module", module_of(diff, row, key));
     json_string(j, "of", row->measure == DIFF_SELF ? "self" : "total");
     json_string(j, "what", what_happened(row));
     json_unsigned(j, "before", row->value[0]);
@@ -358,7 +368,7 @@ static void write_csv(const struct diff *diff, const struct diff_options *option
         const struct diff_key *key = &diff->keys.items[row_key(diff, options, row)];
         sheet_csv_text(out, text_of(diff, key->name));
         putc(',', out);
-        sheet_csv_text(out, text_of(diff, key->module));
+        sheet_csv_text(out, module_of(diff, row, key));
         fprintf(out, ",%s,%s,%" PRIu64 ",%" PRIu64 ",%.15g,%.6g,%.6g",
                 row->measure == DIFF_SELF ? "self" : "total", what_happened(row), row->value[0],
                 row->value[1], row->change, row->error, row->score);
