@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -47,59 +46,6 @@ void file_unmap(struct mapped_file *file)
         munmap((void *)file->bytes, file->size);
     file->bytes = NULL;
     file->size = 0;
-}
-
-int file_begin(const char *path, struct new_file *out, struct ct_error *err)
-{
-    out->path = must_strdup(path);
-    out->temporary = must_format("%s.XXXXXX", path);
-    int fd = mkostemp(out->temporary, O_CLOEXEC);
-    out->stream = fd < 0 ? NULL : fdopen(fd, "w+");
-    if (!out->stream) {
-        int status = ct_fail_errno(err, errno, "%s: cannot be written", path);
-        if (fd >= 0) {
-            close(fd);
-            unlink(out->temporary);
-        }
-        free(out->path);
-        free(out->temporary);
-        return status;
-    }
-    return CT_OK;
-}
-
-static void forget(struct new_file *file)
-{
-    free(file->path);
-    free(file->temporary);
-    *file = (struct new_file){0};
-}
-
-int file_commit(struct new_file *file, struct ct_error *err)
-{
-    int status = CT_OK;
-    bool written = fflush(file->stream) == 0 && !ferror(file->stream);
-    int why = errno;
-    if (fclose(file->stream) != 0 && written) {
-        written = false;
-        why = errno;
-    }
-    if (!written) {
-        status = ct_fail_errno(err, why, "%s: cannot be written", file->path);
-    } else if (rename(file->temporary, file->path) != 0) {
-        status = ct_fail_errno(err, errno, "%s: cannot be put in place", file->path);
-    }
-    if (status != CT_OK)
-        unlink(file->temporary);
-    forget(file);
-    return status;
-}
-
-void file_abandon(struct new_file *file)
-{
-    fclose(file->stream);
-    unlink(file->temporary);
-    forget(file);
 }
 
 int make_folders(const char *path, struct ct_error *err)

@@ -49,6 +49,7 @@ static int write_export(const struct profile *profile, const struct options *opt
         return export_profile(profile, options->format, &options->export, stdout, err);
     struct new_file file;
     CT_TRY(file_begin(options->out, &file, err));
+    file_share(&file);
     int status = export_profile(profile, options->format, &options->export, file.stream, err);
     if (status == CT_OK)
         return file_commit(&file, err);

@@ -31,6 +31,8 @@ static int print_profile(const struct options *options, struct ct_error *err)
     CT_TRY(profile_open(options->path, &profile, err));
     int status =
         options->check ? profile_validate(&profile, err) : profile_validate_tables(&profile, err);
+    if (status == CT_OK)
+        status = profile_verify_values(&profile, CTP_NONE, err);
     if (status == CT_OK) {
         if (options->json)
             profile_print_json(&profile, stdout);

@@ -317,6 +317,8 @@ static int print_report(const struct options *o, struct ct_error *err)
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     CT_TRY(profile_open(o->path, &profile, err));
     int status = profile_validate_tables(&profile, err);
+    if (status == CT_OK && o->report.kind == REPORT_SUMMARY) /* it has the totals of all metrics */
+        status = profile_verify_values(&profile, CTP_NONE, err);
     if (status == CT_OK)
         status = view_open(&profile, &o->view, &view, err);
     if (status == CT_OK) {

@@ -206,7 +206,8 @@ static void write_locations(struct pprof *p)
         } else if (stack_kind(s, frame) == LABEL_PLACE) {
             message_number(&p->part, LOCATION_ADDRESS, frame->offset);
         }
-        uint32_t lines = s->options.inlined && !source->gap ? source->line_count : 0;
+        bool has_inlined = s->options.inlined && !source->gap && !frame->is_alone;
+        uint32_t lines = has_inlined ? source->line_count : 0;
         for (uint32_t k = 0; k + 1 < lines; k++) {
             const struct ctp_line *line = profile_frame_line(s->profile, source, k);
             uint32_t label = line ? s->line_labels[source->first_line + k] : CTP_NONE;

@@ -3,9 +3,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The frames that a frame of the profile stands for, outermost first: a run in `chains`. */
+/*
+ * The frames that a frame of the profile stands for, outermost first: a run in `chain_frames`.
+ * Where that is one frame for all that was inlined there, `alone` is one for the function that
+ * holds it; CTP_NONE otherwise.
+ */
 struct chain {
-    uint32_t first, count;
+    uint32_t first, count, alone;
 };
 
 struct stack_maker {
@@ -18,6 +22,7 @@ struct stack_maker {
     struct tree_index index;
     uint32_t *targets; /* by node of the profile */
     uint64_t **grown;  /* values by node of the tree as it grows */
+    bool any_of_calls; /* some metric is */
 };
 
 /* ---- Frames ---------------------------------------------------------------------------------- */
@@ -26,13 +31,14 @@ static bool same_frame(const struct stack_frame *a, const struct stack_frame *b)
 {
     return a->label == b->label && a->module == b->module && a->offset == b->offset &&
            a->line == b->line && a->column == b->column && a->inlined == b->inlined &&
-           (a->file == b->file || strcmp(a->file, b->file) == 0);
+           a->is_alone == b->is_alone && (a->file == b->file || strcmp(a->file, b->file) == 0);
 }
 
 static uint64_t frame_hash(const struct stack_frame *frame)
 {
     uint64_t parts[5] = {frame->label, frame->module, frame->offset,
-                         (uint64_t)frame->line << 32 | frame->column, frame->inlined};
+                         (uint64_t)frame->line << 32 | frame->column,
+                         (uint64_t)frame->is_alone << 1 | frame->inlined};
     return hash_bytes(parts, sizeof parts);
 }
 
@@ -78,7 +84,7 @@ static uint32_t frame_of_label(struct stack_maker *m, const struct stack_frame *
 
 /* One of the functions that are at the place of the frame `source`. */
 static uint32_t add_frame(struct stack_maker *m, uint32_t source, uint32_t label,
-                          const struct ctp_line *line, bool inlined)
+                          const struct ctp_line *line, struct stack_frame kind)
 {
     struct stacks *s = m->stacks;
     const struct ctp_frame *record = profile_frame(s->profile, source);
@@ -98,7 +104,8 @@ static uint32_t add_frame(struct stack_maker *m, uint32_t source, uint32_t label
         frame.file = profile_string(s->profile, line->file);
     frame.line = line ? line->line : 0;
     frame.column = line ? line->column : 0;
-    frame.inlined = inlined;
+    frame.inlined = kind.inlined;
+    frame.is_alone = kind.is_alone;
     return intern_frame(m, &frame);
 }
 
@@ -144,12 +151,16 @@ static void add_chain(struct stack_maker *m, uint32_t source)
     if (!frame->gap)
         keep_function(s, label, frame->function);
     const struct ctp_line *own = lines ? profile_frame_line(s->profile, frame, lines - 1) : NULL;
-    vec_push(&m->chain_frames, add_frame(m, source, label, own, false));
-    for (uint32_t i = lines; s->options.inlined && s->options.expand && i-- > 1;) {
+    struct stack_frame plain = {0}, inlined = {.inlined = true}, alone = {.is_alone = true};
+    vec_push(&m->chain_frames, add_frame(m, source, label, own, plain));
+    m->chains[source].alone = CTP_NONE;
+    for (uint32_t i = lines; s->options.inlined && i-- > 1;) {
         const struct ctp_line *line = profile_frame_line(s->profile, frame, i - 1);
         uint32_t inner = line ? s->line_labels[frame->first_line + i - 1] : CTP_NONE;
-        if (inner != CTP_NONE)
-            vec_push(&m->chain_frames, add_frame(m, source, inner, line, true));
+        if (inner != CTP_NONE && s->options.expand)
+            vec_push(&m->chain_frames, add_frame(m, source, inner, line, inlined));
+        else if (inner != CTP_NONE && m->any_of_calls)
+            m->chains[source].alone = add_frame(m, source, label, own, alone);
     }
     m->chains[source].count = (uint32_t)m->chain_frames.count - m->chains[source].first;
 }
@@ -168,14 +179,23 @@ static uint32_t special_frame(struct stack_maker *m, enum label_kind kind, uint3
 /* ---- The tree ---------------------------------------------------------------------------------
  */
 
-static void charge(struct stack_maker *m, uint32_t node, uint32_t to)
+/* To the place, and to the function that holds it. */
+static void charge(struct stack_maker *m, uint32_t node, uint32_t place, uint32_t function)
 {
     struct stacks *s = m->stacks;
     for (uint32_t i = 0; i < s->metric_count; i++) {
         uint64_t value = profile_value(s->profile, s->metrics[i], node);
-        m->grown[i][to] += value;
+        m->grown[i][s->is_of_calls[i] ? function : place] += value;
         s->totals[i] += value;
     }
+}
+
+static bool has_calls(const struct stacks *s, uint32_t node)
+{
+    for (uint32_t i = 0; i < s->metric_count; i++)
+        if (s->is_of_calls[i] && profile_value(s->profile, s->metrics[i], node))
+            return true;
+    return false;
 }
 
 static bool has_value(const struct stacks *s, uint32_t node)
@@ -192,14 +212,22 @@ static void grow_stacks(struct stack_maker *m, const struct ctp_root *root, uint
     uint32_t nothing = special_frame(m, LABEL_NOTHING, 0, NULL);
     for (uint32_t i = root->first_node; i < root->first_node + root->node_count; i++) {
         uint32_t parent = profile_parent(s->profile, i), frame = profile_node_frame(s->profile, i);
-        uint32_t at = parent != CTP_NONE && parent >= root->first_node ? m->targets[parent] : top;
-        if (parent != CTP_NONE && frame != CTP_NONE)
-            for (uint32_t k = 0; k < m->chains[frame].count; k++)
-                at = tree_child(&s->tree, &m->index, at,
-                                m->chain_frames.items[m->chains[frame].first + k]);
+        uint32_t caller =
+            parent != CTP_NONE && parent >= root->first_node ? m->targets[parent] : top;
+        uint32_t at = caller, function = caller;
+        const struct chain *chain =
+            parent != CTP_NONE && frame != CTP_NONE ? &m->chains[frame] : NULL;
+        for (uint32_t k = 0; chain && k < chain->count; k++) {
+            at = tree_child(&s->tree, &m->index, at, m->chain_frames.items[chain->first + k]);
+            function = k == 0 ? at : function;
+        }
         m->targets[i] = at;
+        if (chain && chain->alone != CTP_NONE && has_calls(s, i))
+            function = tree_child(&s->tree, &m->index, caller, chain->alone);
+        if (at == top && has_value(s, i))
+            function = at = tree_child(&s->tree, &m->index, top, nothing);
         if (has_value(s, i))
-            charge(m, i, at == top ? tree_child(&s->tree, &m->index, top, nothing) : at);
+            charge(m, i, at, function);
     }
 }
 
@@ -210,7 +238,8 @@ static uint64_t room_needed(const struct stack_maker *m)
     uint64_t room = 1 + UINT64_C(2) * profile_root_count(p);
     for (uint32_t i = 0; i < p->node_count; i++) {
         uint32_t frame = profile_node_frame(p, i);
-        room += frame == CTP_NONE ? 0 : m->chains[frame].count;
+        if (frame != CTP_NONE)
+            room += m->chains[frame].count + (m->chains[frame].alone != CTP_NONE);
     }
     return room;
 }
@@ -275,11 +304,15 @@ static int choose_metrics(struct stacks *s, struct ct_error *err)
 {
     uint32_t chosen;
     CT_TRY(view_choose_metric(s->profile, s->options.metric, &chosen, err));
+    CT_TRY(profile_verify_values(s->profile, s->options.all_metrics ? CTP_NONE : chosen, err));
     s->metrics = must_calloc(s->profile->metric_count, sizeof *s->metrics);
+    s->is_of_calls = must_calloc(s->profile->metric_count, sizeof *s->is_of_calls);
     s->metrics[s->metric_count++] = chosen;
     for (uint32_t i = 0; s->options.all_metrics && i < s->profile->metric_count; i++)
         if (i != chosen)
             s->metrics[s->metric_count++] = i;
+    for (uint32_t i = 0; i < s->metric_count; i++)
+        s->is_of_calls[i] = profile_metric_is_of_calls(s->profile, s->metrics[i]);
     return CT_OK;
 }
 
@@ -290,6 +323,8 @@ int stacks_open(const struct profile *profile, const struct stack_options *optio
     struct stack_maker m = {.stacks = out};
     CT_TRY(view_check_roots(profile, err));
     CT_TRY(choose_metrics(out, err));
+    for (uint32_t i = 0; i < out->metric_count; i++)
+        m.any_of_calls |= out->is_of_calls[i];
     struct label_options label_options = {
         .identity = options->identity == STACK_BY_NAME ? LABEL_BY_NAME : LABEL_BY_CODE,
         .keep_mangled = options->keep_mangled,
@@ -325,6 +360,7 @@ void stacks_close(struct stacks *s)
     free(s->values);
     free(s->totals);
     free(s->metrics);
+    free(s->is_of_calls);
     free(s->line_labels);
     vec_free(&s->functions);
     vec_free(&s->frames);

@@ -36,6 +36,7 @@ struct stack_frame {
     uint32_t column;  /* 0: not known */
     uint32_t source;  /* one of the profile's frames at this place, or CTP_NONE */
     bool inlined;     /* into the frame that is its parent */
+    bool is_alone;    /* for its function, not for what was inlined there: see is_of_calls */
 };
 
 struct stacks {
@@ -48,6 +49,7 @@ struct stacks {
     struct tree tree; /* labels of its nodes are indices of frames; `self` is not used */
     uint32_t metric_count;
     uint32_t *metrics;  /* of the profile, in the order of the export */
+    bool *is_of_calls;  /* by metric: not of what was inlined (profile_metric_is_of_calls) */
     uint64_t **values;  /* by metric, then node: what was charged to exactly this context */
     uint64_t *totals;   /* by metric */
     uint32_t max_depth; /* frames of the longest stack; threads do not count */

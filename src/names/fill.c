@@ -411,6 +411,8 @@ int names_fill_file(const char *from, const char *to, const struct debug_folders
     CT_TRY(profile_open(from, &profile, err));
     int status = profile_validate_tables(&profile, err);
     if (status == CT_OK)
+        status = profile_verify_values(&profile, CTP_NONE, err);
+    if (status == CT_OK)
         status = profile_writer_open(to, &writer, err);
     if (status == CT_OK) {
         profile_copy(&profile, writer);

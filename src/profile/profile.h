@@ -9,7 +9,8 @@
  * exclusive: what was charged to exactly this context.
  *
  * Opening checks the header, the table of contents, and that every section lies in the file; it
- * does not look at what the sections hold, so it takes the same time for any size. The accessors
+ * does not look at what the sections hold, so it takes the same time for any size; whoever reads
+ * them verifies those that it reads. The accessors
  * are safe on any contents instead: a number that points nowhere gives an empty record, an empty
  * string or CTP_NONE, never NULL, and following parents always ends. profile_validate looks at
  * everything.
@@ -53,6 +54,7 @@ struct profile {
     size_t size;
     const struct ctp_header *header;
     const struct ctp_section *sections;
+    bool *hashed; /* by section: its hash was found to match */
 };
 
 /*
@@ -81,6 +83,13 @@ void profile_close(struct profile *profile);
  */
 int profile_validate(const struct profile *profile, struct ct_error *err);
 int profile_validate_tables(const struct profile *profile, struct ct_error *err);
+
+/*
+ * That the nodes, and the values of one metric or of all (CTP_NONE), are as they were written: who
+ * reads them asks first. Only their hashes are looked at, each once for an open profile, which
+ * takes less time than the page faults of reading them.
+ */
+int profile_verify_values(const struct profile *profile, uint32_t metric, struct ct_error *err);
 
 /* The string at an offset; "" for an offset outside. */
 static inline const char *profile_string(const struct profile *p, uint64_t offset)
@@ -155,6 +164,13 @@ uint32_t profile_root_of(const struct profile *profile, uint32_t node);
 
 /* The metric with this name, or CTP_NONE. */
 uint32_t profile_find_metric(const struct profile *profile, const char *name);
+
+/*
+ * Whether the metric is of functions as they are called (calls, returns, heights), not of a place
+ * in them. What was inlined is not called: such a value belongs to the function that holds the
+ * code.
+ */
+bool profile_metric_is_of_calls(const struct profile *profile, uint32_t metric);
 
 /* The parent of a process, or CTP_NONE: always a lower index, so that following it ends. */
 uint32_t profile_process_parent(const struct profile *profile, uint32_t process);
@@ -238,6 +254,9 @@ int profile_writer_open(const char *path, struct profile_writer **out, struct ct
 /* Checks what is left to check, writes the tables and puts the file in place. Frees the writer,
  * whatever happens. A profile that profile_validate would not accept is never written. */
 int profile_writer_commit(struct profile_writer *writer, struct ct_error *err);
+
+/* The commit leaves the file that it replaces as `path`.old. */
+void profile_writer_keep_old(struct profile_writer *writer);
 
 /* Forgets everything; nothing is left on disk. */
 void profile_writer_abandon(struct profile_writer *writer);

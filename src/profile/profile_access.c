@@ -44,6 +44,16 @@ uint32_t profile_find_metric(const struct profile *p, const char *name)
     return CTP_NONE;
 }
 
+bool profile_metric_is_of_calls(const struct profile *p, uint32_t metric)
+{
+    static const char *const names[] = {"calls", "returns", "height", "height_varies"};
+    const char *name = profile_string(p, profile_metric(p, metric)->name);
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
 uint32_t profile_process_parent(const struct profile *p, uint32_t process)
 {
     uint32_t parent = profile_process(p, process)->parent;

@@ -240,6 +240,7 @@ static int check_frame_of_file(struct profile *p, struct ct_error *err)
     CT_TRY(check_header(p, err));
     CT_TRY(take_tables(p, err));
     CT_TRY(check_overlap(p, err));
+    p->hashed = must_calloc((size_t)p->header->toc_count + 1, sizeof *p->hashed);
     return take_values(p, err);
 }
 
@@ -276,6 +277,7 @@ void profile_rest(const struct profile *profile)
 void profile_close(struct profile *profile)
 {
     free(profile->values);
+    free(profile->hashed);
     free(profile->name);
     file_unmap(&profile->file);
     *profile = (struct profile){0};

@@ -343,17 +343,23 @@ static bool is_big(uint32_t kind)
     return kind == CTP_PARENTS || kind == CTP_NODE_FRAMES || kind == CTP_VALUES;
 }
 
+static int check_hash(const struct profile *p, uint32_t i, struct ct_error *err)
+{
+    const struct ctp_section *s = &p->sections[i];
+    if (p->hashed[i])
+        return CT_OK;
+    if (XXH3_64bits(p->bytes + s->offset, s->element_size * s->count) != s->hash)
+        return ct_fail(err, "%s: is damaged: the hash of section %" PRIu32 " (%s) does not match",
+                       p->name, i, profile_section_name(s->kind));
+    p->hashed[i] = true;
+    return CT_OK;
+}
+
 static int check_hashes(const struct profile *p, bool big_ones_too, struct ct_error *err)
 {
-    for (uint32_t i = 0; i < p->header->toc_count; i++) {
-        const struct ctp_section *s = &p->sections[i];
-        if (is_big(s->kind) && !big_ones_too)
-            continue;
-        if (XXH3_64bits(p->bytes + s->offset, s->element_size * s->count) != s->hash)
-            return ct_fail(err,
-                           "%s: is damaged: the hash of section %" PRIu32 " (%s) does not match",
-                           p->name, i, profile_section_name(s->kind));
-    }
+    for (uint32_t i = 0; i < p->header->toc_count; i++)
+        if (big_ones_too || !is_big(p->sections[i].kind))
+            CT_TRY(check_hash(p, i, err));
     return CT_OK;
 }
 
@@ -383,6 +389,16 @@ int profile_validate_tables(const struct profile *p, struct ct_error *err)
 {
     CT_TRY(check_hashes(p, false, err));
     return profile_check_tables(p, err);
+}
+
+int profile_verify_values(const struct profile *p, uint32_t metric, struct ct_error *err)
+{
+    for (uint32_t i = 0; i < p->header->toc_count; i++) {
+        const struct ctp_section *s = &p->sections[i];
+        if (is_big(s->kind) && (s->kind != CTP_VALUES || metric == CTP_NONE || s->aux == metric))
+            CT_TRY(check_hash(p, i, err));
+    }
+    return CT_OK;
 }
 
 int profile_validate(const struct profile *p, struct ct_error *err)

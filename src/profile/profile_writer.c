@@ -193,6 +193,12 @@ int profile_writer_open(const char *path, struct profile_writer **out, struct ct
     return CT_OK;
 }
 
+void profile_writer_keep_old(struct profile_writer *w)
+{
+    if (!w->failed)
+        w->failed = file_keep_old(&w->file, &w->error) != CT_OK;
+}
+
 static void writer_free(struct profile_writer *w)
 {
     if (w->nodes_begun) {

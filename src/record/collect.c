@@ -22,10 +22,12 @@ struct collector {
     uint32_t engine_metrics; /* how many of them are the engine's */
     VEC(uint32_t) epochs;    /* names of the phases, as strings of the profile */
     bool is_whole;           /* the whole program was measured, but for what it paused itself */
-    uint64_t end_ns;         /* of the process at hand, by the arena's clock */
+    uint64_t end_ns;         /* of the process at hand, by the arena's clock; now, if it goes on */
+    uint64_t known_end_ns;   /* the same; 0, if it goes on or its end was not seen */
     uint64_t perf_rest[PERF_MOST_EVENTS]; /* what the kernel counted, and no context has */
     bool has_written_rest;
-    uint64_t io_rest[2]; /* bytes read and written by the process at hand, not attributed yet */
+    bool has_unknown_time; /* some process ended without a word of its CPU time */
+    uint64_t io_rest[2];   /* bytes read and written by the process at hand, not attributed yet */
 };
 
 /* A time of the arena's clock, since 1970. */
@@ -77,7 +79,7 @@ static struct thread_times times_of(const struct collector *c, const struct aren
 {
     struct thread_times times = {
         .waits_in = t->waits_in, .samples = t->samples, .sampled_ns = t->sampled_ns};
-    if (!(c->metrics.layout.events.mask & EVENT_WALL))
+    if (!(c->metrics.layout.events.mask & (EVENT_WALL | EVENT_LOCK)))
         return times;
     const struct arena_header *h = view_header(v);
     const struct server *s = c->recording->server;
@@ -90,6 +92,12 @@ static struct thread_times times_of(const struct collector *c, const struct aren
         start_ns = s->window_start_ns;
     if (times.waits_in && end_ns > t->waits_since_ns)
         times.waits.blocked_ns = end_ns - t->waits_since_ns;
+    if (times.waits_in && (t->waits_events & EVENT_LOCK)) {
+        times.waits.lock_ns = times.waits.blocked_ns;
+        times.waits.lock_waits = 1;
+    }
+    if (!(c->metrics.layout.events.mask & EVENT_WALL))
+        return times;
     uint64_t known_ns = times.waits.blocked_ns;
     for (size_t i = 0; i < g->items.count; i++) {
         const struct arena_node *n = g->items.items[i].measured;
@@ -165,8 +173,12 @@ static void write_tree(struct collector *c, const struct arena_view *v, const st
                      (const char *)n->measured == v->bytes + (uint64_t)times->waits_in * 8;
         struct node_extra extra = {.engine = g->columns ? grown_value(g, (uint32_t)i, 0) : NULL,
                                    .perf = n->perf,
-                                   .running_ns = running_ns(times, n->measured),
-                                   .blocked_ns = waits ? times->waits.blocked_ns : 0};
+                                   .running_ns = running_ns(times, n->measured)};
+        if (waits) {
+            extra.blocked_ns = times->waits.blocked_ns;
+            extra.lock_ns = times->waits.lock_ns;
+            extra.lock_waits = times->waits.lock_waits;
+        }
         number[i] = (*next_node)++;
         profile_write_nodes(c->writer, &parent, &frame, 1);
         metrics_write(&c->metrics, c->writer, n->measured, h->heap_peak, &extra);
@@ -245,7 +257,7 @@ static void add_thread(struct collector *c, const struct arena_view *v,
                              .name = profile_add_string(c->writer, name),
                              .creator = CTP_NONE,
                              .start_ns = since_1970(h, t->start_ns),
-                             .end_ns = since_1970(h, t->end_ns)};
+                             .end_ns = since_1970(h, t->end_ns ? t->end_ns : c->known_end_ns)};
     uint32_t thread = profile_add_thread(c->writer, &out);
     if (tree->items.count)
         write_thread(c, v, t, tree, thread, next_node);
@@ -271,33 +283,27 @@ static void each_thread(struct collector *c, const struct arena_view *v, uint32_
     vec_free(&threads);
 }
 
-/* A process that became another program ended there; the others said so, or were seen no more. */
-static void add_end(const struct server *s, size_t i, struct ctp_process *out)
+/* The arena of the program that the process became, or NULL. */
+static const struct server_arena *successor_of(const struct server *s, size_t i)
 {
-    const struct server_arena *a = &s->arenas.items[i];
-    uint64_t end_ns = a->is_gone ? a->header->said_ns : 0;
-    if (a->is_gone && !end_ns)
-        end_ns = a->gone_ns;
-    for (size_t k = i + 1; k < s->arenas.count && out->exit_kind == CTP_EXIT_UNKNOWN; k++) {
-        if (s->arenas.items[k].pid == a->pid) {
-            end_ns = s->arenas.items[k].header->start_ns;
-            out->exit_kind = CTP_EXIT_EXEC;
-        }
-    }
-    out->end_ns = since_1970(a->header, end_ns);
+    for (size_t k = i + 1; k < s->arenas.count; k++)
+        if (s->arenas.items[k].pid == s->arenas.items[i].pid)
+            return &s->arenas.items[k];
+    return NULL;
 }
 
-/* By the arena's clock; of one that goes on, now. */
-static uint64_t end_of(const struct server *s, size_t i)
+/*
+ * When a process ended, by the arena's clock: it became another program then, or said so, or was
+ * seen no more. 0: it goes on, or nobody saw when.
+ */
+static uint64_t known_end_of(const struct server *s, size_t i)
 {
-    const struct server_arena *a = &s->arenas.items[i];
-    for (size_t k = i + 1; k < s->arenas.count; k++)
-        if (s->arenas.items[k].pid == a->pid)
-            return s->arenas.items[k].header->start_ns;
-    uint64_t said_ns = a->header->said_ns;
-    if (said_ns && !server_arena_in_use(s, i))
-        return said_ns;
-    return a->is_gone && a->gone_ns ? a->gone_ns : now_ns();
+    const struct server_arena *a = &s->arenas.items[i], *successor = successor_of(s, i);
+    if (successor)
+        return successor->header->start_ns;
+    if (server_arena_in_use(s, i))
+        return 0;
+    return a->header->said_ns ? a->header->said_ns : a->gone_ns;
 }
 
 /* Children that were seen, but never said hello. */
@@ -335,9 +341,9 @@ static uint32_t add_process(struct collector *c, size_t i)
             out.flags = 0;
         }
     }
-    add_end(s, i, &out);
-    if (out.exit_kind != CTP_EXIT_UNKNOWN) {
-        ;
+    out.end_ns = since_1970(a->header, known_end_of(s, i));
+    if (successor_of(s, i)) {
+        out.exit_kind = CTP_EXIT_EXEC;
     } else if (i == 0 && WIFEXITED(c->recording->wait_status)) {
         out.exit_kind = CTP_EXIT_STATUS;
         out.exit_value = (uint32_t)WEXITSTATUS(c->recording->wait_status);
@@ -400,7 +406,8 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     struct arena_view v = arena_view_at_end(a);
     c->process = (struct totals){0};
     uint32_t process = add_process(c, i);
-    c->end_ns = end_of(c->recording->server, i);
+    c->known_end_ns = known_end_of(c->recording->server, i);
+    c->end_ns = c->known_end_ns ? c->known_end_ns : now_ns();
     frames_begin(&c->frames, c->writer, &v, &c->recording->server->maps, h->pid);
     find_io_rest(c, i);
     each_thread(c, &v, process, nodes, add_thread);
@@ -413,6 +420,7 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     c->process.threads_not_sampled = h->threads_not_sampled;
     c->process.utime_s = h->utime_ns ? (double)h->utime_ns / 1e9 : a->utime_s;
     c->process.stime_s = h->utime_ns ? (double)h->stime_ns / 1e9 : a->stime_s;
+    c->has_unknown_time |= c->process.utime_s == 0 && c->process.stime_s == 0 && a->is_gone;
     add_facts(c, CTP_SCOPE_PROCESS, process, &c->process);
     profile_fact_string(c->writer, CTP_SCOPE_PROCESS, process, "sampled_by",
                         source_name(h->source));
@@ -465,6 +473,8 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     struct collector c = {.recording = recording};
     const struct server *s = recording->server;
     CT_TRY(profile_writer_open(recording->options->output, &c.writer, err));
+    if (!recording->is_written)
+        profile_writer_keep_old(c.writer);
     c.is_whole = recording->options->delay_s == 0 && recording->options->duration_s == 0;
     metrics_add(&c.metrics, c.writer, &s->events, s->period_ns);
     struct metric_kind kinds[ENGINE_METRICS];
@@ -492,13 +502,18 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     if (recording->has_usage) { /* the kernel's own sum, where there is one, is better */
         c.all.utime_s = recording->utime_s;
         c.all.stime_s = recording->stime_s;
+    } else if (c.has_unknown_time) { /* a part is not the sum */
+        c.all.utime_s = c.all.stime_s = 0;
     }
     add_facts(&c, CTP_SCOPE_PROFILE, 0, &c.all);
     if (s->engine->write_metric_facts && c.metrics.engine != CTP_NONE)
         s->engine->write_metric_facts(s, c.all.engine, c.writer, c.metrics.engine);
-    if (s->window_start_ns && s->window_end_ns > s->window_start_ns) /* --delay, --duration */
+    uint64_t from_ns = s->window_start_ns ? s->window_start_ns
+                       : s->arenas.count  ? s->arenas.items[0].header->start_ns
+                                          : s->window_end_ns;
+    if (!c.is_whole && s->window_end_ns > from_ns)
         profile_fact_f64(c.writer, CTP_SCOPE_PROFILE, 0, "measured_s",
-                         (double)(s->window_end_ns - s->window_start_ns) / 1e9);
+                         (double)(s->window_end_ns - from_ns) / 1e9);
     if (c.metrics.cpu != CTP_NONE)
         add_facts(&c, CTP_SCOPE_METRIC, c.metrics.cpu, &c.all);
     vec_free(&c.epochs);

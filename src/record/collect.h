@@ -11,6 +11,7 @@ struct recording {
     struct server *server;
     struct perf_samples *perf; /* NULL: no perf events */
     const char *program;       /* path */
+    bool is_written;           /* a snapshot, which the profile then replaces */
     int wait_status;           /* of the first process */
     bool has_usage;            /* CPU time of it and of the children that it waited for */
     double utime_s, stime_s;

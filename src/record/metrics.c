@@ -31,7 +31,7 @@ static const struct event_metric event_metrics[] = {
      {"wall", "ns",
       "time from the thread's start to its end: running in user mode (sampled), waiting in calls "
       "(measured), and not attributed",
-      CTP_METRIC_EXACT}},
+      CTP_METRIC_SAMPLED}},
     {SOURCE_BLOCKED, EVENT_WALL, {"blocked", "ns", "time in calls that wait", CTP_METRIC_EXACT}},
     {SOURCE_MALLOC,
      EVENT_MALLOC,
@@ -91,6 +91,8 @@ void metrics_add(struct metric_set *set, struct profile_writer *w,
         m.kind.period = m.event & EVENTS_OF_MEMORY ? memory_period : period_ns;
         if ((m.event & EVENTS_OF_MEMORY) && memory_period <= 1)
             m.kind.kind = CTP_METRIC_EXACT;
+        if (m.source == SOURCE_WALL)
+            m.kind.period = 0; /* only a part of it comes from samples */
         if (m.source == SOURCE_MALLOC_CALLS || m.source == SOURCE_HEAP_BLOCKS)
             m.kind.period = 1; /* no number of calls is what a sample stands for */
         uint32_t index = add(set, w, m.source, &m.kind);
@@ -167,9 +169,9 @@ static uint64_t source_value(const struct metric_set *set, uint32_t source,
     case SOURCE_HEAP_BLOCKS:
         return whole_calls(value(set, n, VALUE_HEAP_BLOCKS));
     case SOURCE_LOCK:
-        return value(set, n, VALUE_LOCK_NS);
+        return value(set, n, VALUE_LOCK_NS) + e->lock_ns;
     case SOURCE_LOCK_TIMES:
-        return value(set, n, VALUE_LOCK_TIMES);
+        return value(set, n, VALUE_LOCK_TIMES) + e->lock_waits;
     case SOURCE_READ:
         return value(set, n, VALUE_READ_BYTES) + e->read_bytes;
     case SOURCE_WRITTEN:

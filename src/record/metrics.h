@@ -45,7 +45,7 @@ void metrics_add_perf(struct metric_set *set, struct profile_writer *writer,
  * events.
  */
 struct node_extra {
-    uint64_t running_ns, blocked_ns, elapsed_ns, read_bytes, written_bytes;
+    uint64_t running_ns, blocked_ns, elapsed_ns, lock_ns, lock_waits, read_bytes, written_bytes;
     const uint64_t *engine; /* of each of its metrics; NULL: nothing */
     const uint64_t *perf;   /* of each perf event; NULL: nothing */
 };

@@ -292,7 +292,7 @@ static void look_at(struct server *s, size_t index)
     }
     if (!server_arena_in_use(s, index)) {
         a->is_gone = true;
-        a->gone_ns = now_ns();
+        a->gone_ns = s->listeners[0] >= 0 ? now_ns() : 0; /* recovered: long ago, perhaps */
         give_back(a);
     }
 }

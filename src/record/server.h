@@ -30,7 +30,7 @@ struct server_arena {
     uint64_t io_read, io_written;     /* as last seen from outside */
     struct arena_image before, after; /* at both ends of --duration, if the engine counts on */
     bool is_gone;                     /* the process has ended or runs another program, */
-    uint64_t gone_ns;                 /* seen at this time of CLOCK_MONOTONIC */
+    uint64_t gone_ns;                 /* seen at this time of CLOCK_MONOTONIC; 0: not seen */
 };
 
 /* A child of a process that is recorded, of which nothing is known. */

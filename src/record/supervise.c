@@ -98,6 +98,8 @@ static void take_signal(int signals, pid_t child, struct recording *recording, s
         measure_ticks(recording, start);
         if (collect_profile(recording, &err) != CT_OK)
             fprintf(stderr, "calltrail: no snapshot: %s\n", err.text);
+        else
+            recording->is_written = true;
     } else if (info.ssi_code != SI_KERNEL) { /* a key press has reached the program already */
         kill(child, (int)info.ssi_signo);
     }
@@ -162,14 +164,15 @@ static const char *second_output(const struct record_options *options)
 }
 
 /* Whether a file can be written is asked before the program runs, not after. */
-static int check_output(const char *path, struct ct_error *err)
+static int check_output(const char *path, bool keeps_old, struct ct_error *err)
 {
     struct new_file probe;
     if (!path)
         return CT_OK;
     CT_TRY(file_begin(path, &probe, err));
+    int status = keeps_old ? file_keep_old(&probe, err) : CT_OK;
     file_abandon(&probe);
-    return CT_OK;
+    return status;
 }
 
 /* What could not be done to the code of a process, or not in time. */
@@ -282,6 +285,7 @@ static int run_program(const struct record_options *options, struct server *serv
     } else {
         supervise(server, child, signals, &recording, options->perf.count ? &perf : NULL);
         server_answer(server);
+        server_look_around(server); /* what has ended meanwhile ended now */
         *exit_status = WIFSIGNALED(recording.wait_status) ? 128 + WTERMSIG(recording.wait_status)
                                                           : WEXITSTATUS(recording.wait_status);
         server_pause(server, true); /* what goes on is left in peace */
@@ -315,6 +319,13 @@ static void say_how_to_recover(struct ct_error *err, const char *folder)
  */
 static void look_up_lines(const char *output)
 {
+    if (file_is_stream(output)) {
+        fprintf(stderr,
+                "calltrail: %s: is not a regular file: the profile has no source lines; calltrail "
+                "symbolize adds them\n",
+                output);
+        return;
+    }
     struct fill_result result;
     int status = 0;
     pid_t child = fork();
@@ -407,9 +418,9 @@ int record_run(const struct record_options *options, int *exit_status, struct ct
     struct server server;
     int status = target_find(options->command[0], &path, err);
     if (status == CT_OK)
-        status = check_output(options->output, err);
+        status = check_output(options->output, true, err);
     if (status == CT_OK)
-        status = check_output(second_output(options), err);
+        status = check_output(second_output(options), false, err);
     struct program_modules modules = {0};
     if (status == CT_OK) {
         modules = prepare_list(path);
@@ -446,6 +457,7 @@ int record_recover(const char *folder, const char *output, struct ct_error *err)
     size_t in_use = 0;
     for (size_t i = 0; i < server.arenas.count; i++)
         in_use += server_arena_in_use(&server, i);
+    server_look_around(&server); /* for the CPU time of what goes on */
     measure_ticks(&recording, take_stamp());
     int status = collect_profile(&recording, err);
     if (status == CT_OK && in_use)

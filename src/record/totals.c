@@ -63,8 +63,9 @@ void totals_write(const struct totals *t, const struct fact_kinds *kinds, struct
         profile_fact_u64(w, scope, index, "samples", t->samples);
         profile_fact_f64(w, scope, index, "rate_asked_hz", kinds->rate_hz);
         /* Of stacks that were looked at: a sample that stands for several makes it no faster. */
-        profile_fact_f64(w, scope, index, "rate_got_hz",
-                         t->utime_s > 0 ? (double)(t->samples - t->merged) / t->utime_s : 0);
+        if (t->utime_s > 0)
+            profile_fact_f64(w, scope, index, "rate_got_hz",
+                             (double)(t->samples - t->merged) / t->utime_s);
         profile_fact_u64(w, scope, index, "lost", t->lost);
         profile_fact_u64(w, scope, index, "merged", t->merged);
     }
@@ -87,6 +88,8 @@ void totals_write(const struct totals *t, const struct fact_kinds *kinds, struct
     }
     profile_fact_u64(w, scope, index, "verify_checked", t->checked);
     profile_fact_u64(w, scope, index, "verify_differ", t->differ);
-    profile_fact_f64(w, scope, index, "utime_s", t->utime_s);
-    profile_fact_f64(w, scope, index, "stime_s", t->stime_s);
+    if (t->utime_s > 0 || t->stime_s > 0) { /* whatever ran took some: it is not known otherwise */
+        profile_fact_f64(w, scope, index, "utime_s", t->utime_s);
+        profile_fact_f64(w, scope, index, "stime_s", t->stime_s);
+    }
 }

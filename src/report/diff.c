@@ -55,11 +55,9 @@ static char *key_text(const struct view *view, uint32_t label, const struct prof
     const struct label *l = &view->labels.items.items[label];
     char room[1024];
     const char *name = label_name(&view->labels, label, room, sizeof room);
-    const char *module = label_module(&view->labels, label);
-    if (l->kind == LABEL_PLACE && l->module != CTP_NONE && !is_same_build(p, l->module, other)) {
+    const char *module = label_module_file(&view->labels, label);
+    if (l->kind == LABEL_PLACE && l->module != CTP_NONE && !is_same_build(p, l->module, other))
         name = "(code without a name)";
-        module = path_file(profile_string(p, profile_module(p, l->module)->path));
-    }
     if (renamed && strcmp(module, program_file(p)) == 0)
         module = renamed;
     return must_format("%s\n%s", module, name);
@@ -95,13 +93,15 @@ static void match(struct diff *diff)
     struct key_finder finder = {.diff = diff};
     strings_init(&finder.whole);
     const struct profile *sides[2] = {diff->views[0].profile, diff->views[1].profile};
-    const char *renamed = is_renamed(sides[0], sides[1]) ? program_file(sides[1]) : NULL;
+    if (is_renamed(sides[0], sides[1]))
+        for (int side = 0; side < 2; side++)
+            diff->renamed[side] = program_file(sides[side]);
     for (int side = 0; side < 2; side++) {
         struct view *view = &diff->views[side];
         size_t count = view->labels.items.count;
         uint32_t *keys = must_realloc(NULL, count + 1, sizeof *keys);
         for (uint32_t i = 0; i < count; i++) {
-            char *text = key_text(view, i, sides[!side], renamed);
+            char *text = key_text(view, i, sides[!side], diff->renamed[1]);
             keys[i] = key_of(&finder, text);
             free(text);
         }

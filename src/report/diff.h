@@ -51,6 +51,7 @@ struct diff {
     uint32_t compared;         /* rows before those that are not shown were left out */
     double total_error;        /* of the total's change, by sampling */
     double late[2];            /* what came late, and may have been charged to the wrong place */
+    const char *renamed[2];    /* file of the program in each; NULL: it is the same */
 };
 
 /* Profiles that cannot be compared are an error. */

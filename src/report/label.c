@@ -270,13 +270,20 @@ const char *label_name(const struct labels *labels, uint32_t label, char *text, 
                                        : "";
 }
 
-const char *label_module(const struct labels *labels, uint32_t label)
+const char *label_module_file(const struct labels *labels, uint32_t label)
 {
     const struct profile *p = labels->profile;
-    if (label >= labels->items.count || labels->items.items[label].kind != LABEL_FUNCTION)
+    if (!label_is_code(labels, label))
         return "";
     uint32_t module = labels->items.items[label].module;
     return path_file(profile_string(p, profile_module(p, module)->path));
+}
+
+const char *label_module(const struct labels *labels, uint32_t label)
+{
+    if (label >= labels->items.count || labels->items.items[label].kind != LABEL_FUNCTION)
+        return "";
+    return label_module_file(labels, label);
 }
 
 const char *label_neighbour(const struct labels *labels, uint32_t label)

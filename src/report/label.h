@@ -94,6 +94,9 @@ const char *label_name(const struct labels *labels, uint32_t label, char *text, 
 /* The file name of the module when it is not a part of the name already, else "". */
 const char *label_module(const struct labels *labels, uint32_t label);
 
+/* The same, also when it is a part of the name: for programs, which look for it in one place. */
+const char *label_module_file(const struct labels *labels, uint32_t label);
+
 /*
  * For code without a name, the nearest function before it in its module that the profile knows the
  * name of, "" when there is none. For people only: it says where to look, not what it is.

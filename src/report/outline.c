@@ -137,12 +137,12 @@ static void add_children(struct expansion *e, uint32_t node)
             vec_push(&e->next, (struct member){i, tree->totals[i]});
 }
 
-static uint64_t count_returns(const struct expansion *e, const struct group *group)
+static uint64_t sum_counts(const struct expansion *e, const struct group *group)
 {
-    uint64_t returns = 0;
-    for (uint32_t i = 0; e->view->returns && !e->up && i < group->count; i++)
-        returns += e->view->returns[group->members[i].node];
-    return returns;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; e->view->counts && !e->up && i < group->count; i++)
+        sum += e->view->counts[group->members[i].node];
+    return sum;
 }
 
 /* The neighbours of a group's contexts, into e->next. Returns what stays in the row itself. */
@@ -203,14 +203,14 @@ static void expand(struct expansion *e)
     while (e->heap.count && (!limit || out->rows.count < limit)) {
         struct group group = heap_pop(e);
         uint32_t row = (uint32_t)out->rows.count;
-        uint64_t stays = look_around(e, &group), returns = count_returns(e, &group);
+        uint64_t stays = look_around(e, &group), count = sum_counts(e, &group);
         free(group.members);
         vec_push(&out->rows, (struct outline_row){.parent = group.parent_row,
                                                   .label = group.label,
                                                   .depth = group.depth,
                                                   .self = stays,
                                                   .total = group.total,
-                                                  .returns = returns});
+                                                  .count = count});
         if (depth_max && group.depth + 1 >= depth_max)
             e->next.count = 0;
         else

@@ -29,7 +29,7 @@ struct outline_row {
     bool last;         /* of its siblings */
     uint64_t self;     /* downwards: its own; upwards: what has no caller */
     uint64_t total;
-    uint64_t returns; /* downwards, where they were counted */
+    uint64_t count; /* downwards, where the view has counts */
 };
 
 struct outline {

@@ -32,8 +32,8 @@ static enum view_grouping grouping_of(enum report_kind kind)
 void report_prepare(const struct report_options *options, struct view_options *view)
 {
     view->grouping = grouping_of(options->kind);
-    view->with_returns = options->kind == REPORT_SUMMARY || options->kind == REPORT_TOPDOWN ||
-                         options->kind == REPORT_CALLEES;
+    view->with_counts = options->kind == REPORT_SUMMARY || options->kind == REPORT_TOPDOWN ||
+                        options->kind == REPORT_CALLEES;
     if (options->kind != REPORT_LINES)
         return;
     view->labels.identity = options->assembly ? LABEL_BY_ADDRESS : LABEL_BY_LINE;

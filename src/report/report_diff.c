@@ -50,6 +50,24 @@ static bool is_sampled(const struct diff *diff)
            metric_of(diff, 1)->kind == CTP_METRIC_SAMPLED;
 }
 
+/* Both programs have the newer one's name in keys; what is gone was never in that one. */
+static const char *module_of(const struct diff *diff, const struct diff_row *row,
+                             const struct diff_key *key)
+{
+    const char *module = text_of(diff, key->module);
+    bool is_gone = row->value[0] && !row->value[1];
+    return is_gone && diff->renamed[1] && strcmp(module, diff->renamed[1]) == 0 ? diff->renamed[0]
+                                                                                : module;
+}
+
+/* For people, where it is not a part of the name already: module+0x1234. */
+static const char *module_beside(const char *name, const char *module)
+{
+    size_t length = strlen(module);
+    return strncmp(name, module, length) == 0 && strncmp(name + length, "+0x", 3) == 0 ? ""
+                                                                                       : module;
+}
+
 /* The keys from the outermost frame to a context's own; the caller frees them. */
 static uint32_t *path_of(const struct diff *diff, uint32_t node, uint32_t *count)
 {
@@ -177,7 +195,8 @@ static void print_row(const struct page *page, const struct diff_row *row, int w
     size_t left = page->terminal->columns > used + NAME_LEAST_COLUMNS
                       ? page->terminal->columns - used
                       : NAME_LEAST_COLUMNS;
-    char *name = sheet_name(text_of(diff, key->name), text_of(diff, key->module), left);
+    const char *own = text_of(diff, key->name);
+    char *name = sheet_name(own, module_beside(own, module_of(diff, row, key)), left);
     fprintf(out, "%s\n", name);
     free(name);
     if (page->options->by == DIFF_CONTEXTS && diff->contexts.nodes[row->place].parent)
@@ -273,7 +292,7 @@ static void write_json_row(struct json *j, const struct diff *diff,
     const struct diff_key *key = &diff->keys.items[row_key(diff, options, row)];
     json_open(j, NULL, '{');
     json_string(j, "function", text_of(diff, key->name));
-    json_string(j, "module", text_of(diff, key->module));
+    json_string(j, "module", module_of(diff, row, key));
     json_string(j, "of", row->measure == DIFF_SELF ? "self" : "total");
     json_string(j, "what", what_happened(row));
     json_unsigned(j, "before", row->value[0]);
@@ -349,7 +368,7 @@ static void write_csv(const struct diff *diff, const struct diff_options *option
         const struct diff_key *key = &diff->keys.items[row_key(diff, options, row)];
         sheet_csv_text(out, text_of(diff, key->name));
         putc(',', out);
-        sheet_csv_text(out, text_of(diff, key->module));
+        sheet_csv_text(out, module_of(diff, row, key));
         fprintf(out, ",%s,%s,%" PRIu64 ",%" PRIu64 ",%.15g,%.6g,%.6g",
                 row->measure == DIFF_SELF ? "self" : "total", what_happened(row), row->value[0],
                 row->value[1], row->change, row->error, row->score);

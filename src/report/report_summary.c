@@ -79,13 +79,16 @@ static uint64_t cut_short(const struct view *view)
 static void note_coverage(struct sheet *sheet)
 {
     const struct view *view = sheet->view;
-    double user, system, samples, rate, own = 0;
+    double user, system, samples, rate, measured, own = 0;
     if (!profile_number(view, "utime_s", &user) || !profile_number(view, "stime_s", &system))
         return;
     sheet_note(sheet, "cpu time  %.3f s user, %.3f s system", user, system);
     profile_number(view, "handler_s", &own);
-    if (profile_number(view, "samples", &samples) && profile_number(view, "rate_asked_hz", &rate) &&
-        rate > 0 && user + system > 0) {
+    /* How much of the CPU time was in there, nobody has measured. */
+    if (profile_number(view, "measured_s", &measured))
+        sheet_note(sheet, "measured  %.3f s of the run (--delay, --duration)", measured);
+    else if (profile_number(view, "samples", &samples) &&
+             profile_number(view, "rate_asked_hz", &rate) && rate > 0 && user + system > 0) {
         double covered = samples / rate / (user + system);
         sheet_note(sheet,
                    "covered   %.1f%% of it; %.1f%% is not: system time, and what was lost; "

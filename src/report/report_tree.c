@@ -64,18 +64,18 @@ static void print_rows(struct sheet *sheet, const struct outline *outline, bool 
                               {.number = row->total},
                               {.number = row->label, .prefix = prefix},
                               {.number = row->self}};
-        /* Shorter calls are not all counted: each costs at most that. */
+        const struct count_kind *kind = sheet->view->count_kind;
         uint64_t period = profile_metric(sheet->view->profile, sheet->view->metric)->period;
-        uint64_t per_call = row->returns ? row->total / row->returns : 0;
-        struct cell with_returns[] = {
-            down[0],
-            down[1],
-            down[2],
-            down[3],
-            {.number = row->returns, .same = row->returns == 0},
-            {.number = per_call, .same = per_call == 0, .is_bound = per_call < 3 * period},
-            down[4],
-            down[5]};
+        uint64_t each = row->count ? row->total / row->count : 0;
+        bool is_bound = kind && kind->is_at_least && each < 3 * period;
+        struct cell with_counts[] = {down[0],
+                                     down[1],
+                                     down[2],
+                                     down[3],
+                                     {.number = row->count, .same = row->count == 0},
+                                     {.number = each, .same = each == 0, .is_bound = is_bound},
+                                     down[4],
+                                     down[5]};
         /* All of a function's cost came through its only caller: the number would be the same. */
         bool same =
             row->parent != TREE_NONE && outline->rows.items[row->parent].total == row->total;
@@ -83,10 +83,26 @@ static void print_rows(struct sheet *sheet, const struct outline *outline, bool 
                                 {.number = row->total, .same = same},
                                 {.number = row->total, .same = same},
                                 {.number = row->label, .prefix = prefix}};
-        sheet_row(sheet, up ? upward : sheet->view->returns ? with_returns : down);
+        sheet_row(sheet, up ? upward : kind ? with_counts : down);
     }
     vec_free(&d.bars);
     free(d.steps);
+}
+
+static void begin_with_counts(struct sheet *sheet, const char *key, const char *heading,
+                              const struct count_kind *kind)
+{
+    const struct column columns[] = {
+        {COLUMN_HIDDEN, "", "depth"},
+        {COLUMN_SHARE, "total", "total_share"},
+        {COLUMN_SHARE, "self", "self_share"},
+        {COLUMN_VALUE, "total", "total"},
+        {COLUMN_COUNT, kind->heading, kind->metric},
+        {COLUMN_PER_CALL, kind->per_heading, kind->per_key},
+        {COLUMN_LABEL, "function", ""},
+        {COLUMN_HIDDEN, "", "self"},
+    };
+    sheet_begin(sheet, key, heading, columns, sizeof columns / sizeof *columns);
 }
 
 void report_tree(struct sheet *sheet, const struct report_options *options, const bool *wanted,
@@ -95,12 +111,6 @@ void report_tree(struct sheet *sheet, const struct report_options *options, cons
     static const struct column down[] = {
         {COLUMN_HIDDEN, "", "depth"},         {COLUMN_SHARE, "total", "total_share"},
         {COLUMN_SHARE, "self", "self_share"}, {COLUMN_VALUE, "total", "total"},
-        {COLUMN_LABEL, "function", ""},       {COLUMN_HIDDEN, "", "self"},
-    };
-    static const struct column down_with_returns[] = {
-        {COLUMN_HIDDEN, "", "depth"},         {COLUMN_SHARE, "total", "total_share"},
-        {COLUMN_SHARE, "self", "self_share"}, {COLUMN_VALUE, "total", "total"},
-        {COLUMN_COUNT, "returns", "returns"}, {COLUMN_PER_CALL, "per call", "per_call"},
         {COLUMN_LABEL, "function", ""},       {COLUMN_HIDDEN, "", "self"},
     };
     static const struct column up[] = {
@@ -129,8 +139,8 @@ void report_tree(struct sheet *sheet, const struct report_options *options, cons
         outline_topdown(view, &outline_options, &outline);
     if (upwards)
         sheet_begin(sheet, key, heading, up, 4);
-    else if (view->returns)
-        sheet_begin(sheet, key, heading, down_with_returns, 8);
+    else if (view->count_kind)
+        begin_with_counts(sheet, key, heading, view->count_kind);
     else
         sheet_begin(sheet, key, heading, down, 6);
     print_rows(sheet, &outline, upwards);

@@ -143,8 +143,8 @@ static void print_csv_titles(const struct sheet *sheet)
 void sheet_begin(struct sheet *sheet, const char *key, const char *heading,
                  const struct column *columns, size_t count)
 {
-    bool later = sheet->columns != NULL;
-    sheet->columns = columns;
+    bool later = sheet->column_count != 0;
+    memcpy(sheet->columns, columns, count * sizeof *columns);
     sheet->column_count = count;
     sheet->rows = 0;
     for (size_t i = 0; i < count; i++)
@@ -433,7 +433,7 @@ static void write_json_row(struct sheet *sheet, const struct cell *cells)
             break;
         case COLUMN_LABEL:
             json_string(j, "function", label_name(labels, label, text, sizeof text));
-            json_string(j, "module", label_module(labels, label));
+            json_string(j, "module", label_module_file(labels, label));
             break;
         case COLUMN_PATH:
             json_open(j, column->key, '[');
@@ -500,7 +500,7 @@ static void write_csv_row(struct sheet *sheet, const struct cell *cells)
         case COLUMN_LABEL:
             sheet_csv_text(out, label_name(labels, label, text, sizeof text));
             putc(',', out);
-            sheet_csv_text(out, label_module(labels, label));
+            sheet_csv_text(out, label_module_file(labels, label));
             break;
         case COLUMN_PATH:
             write_csv_path(sheet, &cells[i]);

@@ -42,6 +42,8 @@ struct cell {
     bool is_bound; /* of a value per call: it may be less */
 };
 
+enum { SHEET_COLUMNS_MAX = 8 };
+
 struct sheet {
     const struct view *view;
     enum sheet_format format;
@@ -50,9 +52,9 @@ struct sheet {
     const char *unit;
     struct amount_scale scale;
     struct json json;
-    const struct column *columns;
+    struct column columns[SHEET_COLUMNS_MAX];
     size_t column_count;
-    size_t widths[8];
+    size_t widths[SHEET_COLUMNS_MAX];
     uint32_t rows;
 };
 

@@ -124,6 +124,7 @@ static void grow_root(struct growth *g, const struct ctp_root *root, uint32_t to
     const struct profile *p = g->view->profile;
     const struct labels *labels = &g->view->labels;
     const uint64_t *values = p->values[g->view->metric];
+    bool is_of_calls = profile_metric_is_of_calls(p, g->view->metric);
     struct tree *tree = &g->view->tree;
     uint32_t first = root->first_node, end = first + root->node_count;
     for (uint32_t i = first; i < end; i++) {
@@ -136,17 +137,20 @@ static void grow_root(struct growth *g, const struct ctp_root *root, uint32_t to
         }
         uint32_t parent = profile_parent(p, i), frame = profile_node_frame(p, i);
         uint32_t target = parent != CTP_NONE && parent >= first ? g->targets[parent] : top;
+        uint32_t function = target; /* that holds the code: what was inlined there is below it */
         if (frame != CTP_NONE && parent != CTP_NONE) {
             struct label_run run = labels_of_frame(labels, frame);
-            for (uint32_t k = 0; k < run.count; k++)
+            for (uint32_t k = 0; k < run.count; k++) {
                 target = tree_child(tree, &g->index, target, run.labels[k]);
+                function = k == 0 ? target : function;
+            }
         }
         g->targets[i] = target;
         if (values[i] == 0)
             continue;
         if (target == top)
-            target = tree_child(tree, &g->index, top, g->nothing);
-        tree->nodes[target].self += values[i];
+            function = target = tree_child(tree, &g->index, top, g->nothing);
+        tree->nodes[is_of_calls ? function : target].self += values[i];
         g->view->total += values[i];
     }
 }
@@ -224,33 +228,30 @@ int view_check_roots(const struct profile *p, struct ct_error *err)
 }
 
 /*
- * Beside any other metric, the returns that the trampoline has counted: the same view of that one.
- * What has no cost but returned, or the other way round, can make another tree; then there are
- * none.
+ * Beside the metric, what it can be divided by: the same view of that. What has a cost and no
+ * count, or the other way round, can make another tree; then there is none.
  */
-static uint64_t *open_returns(const struct view *view, const struct view_options *options)
+static void open_counts(struct view *view, const struct view_options *options)
 {
     struct view_options same = *options;
     struct view other;
     struct ct_error err;
-    uint64_t *returns = NULL;
-    uint32_t metric = profile_find_metric(view->profile, "returns");
-    same.metric = "returns";
-    same.with_returns = false;
-    if (metric == CTP_NONE || metric == view->metric ||
-        view_open(view->profile, &same, &other, &err) != CT_OK)
-        return NULL;
+    const struct count_kind *kind = count_find(view->profile, view->metric);
+    same.metric = kind ? kind->metric : NULL;
+    same.with_counts = false;
+    if (!kind || view_open(view->profile, &same, &other, &err) != CT_OK)
+        return;
     bool alike = other.tree.count == view->tree.count;
     for (uint32_t i = 1; alike && i < other.tree.count; i++)
         alike = other.tree.nodes[i].parent == view->tree.nodes[i].parent &&
                 other.tree.nodes[i].label == view->tree.nodes[i].label;
     if (alike) {
-        returns = must_calloc(other.tree.count, sizeof *returns);
+        view->count_kind = kind;
+        view->counts = must_calloc(other.tree.count, sizeof *view->counts);
         for (uint32_t i = 0; i < other.tree.count; i++)
-            returns[i] = other.tree.nodes[i].self;
+            view->counts[i] = kind->is_inclusive ? other.tree.totals[i] : other.tree.nodes[i].self;
     }
     view_close(&other);
-    return returns;
 }
 
 static uint32_t callers_kept(const struct profile *profile, uint32_t metric)
@@ -266,6 +267,7 @@ int view_open(const struct profile *profile, const struct view_options *options,
     *out = (struct view){.profile = profile, .grouping = options->grouping};
     CT_TRY(view_check_roots(profile, err));
     CT_TRY(view_choose_metric(profile, options->metric, &out->metric, err));
+    CT_TRY(profile_verify_values(profile, out->metric, err));
     out->callers_kept = callers_kept(profile, out->metric);
     for (size_t i = 0; i < options->refinement_count; i++)
         if (options->refinements[i].kind <= REFINE_SHOW_FROM)
@@ -280,7 +282,8 @@ int view_open(const struct profile *profile, const struct view_options *options,
                             options->grouping != GROUP_NOTHING, err);
         if (status == CT_OK) {
             tree_sum(&out->tree);
-            out->returns = options->with_returns ? open_returns(out, options) : NULL;
+            if (options->with_counts)
+                open_counts(out, options);
         } else {
             view_close(out);
         }
@@ -293,5 +296,5 @@ void view_close(struct view *view)
 {
     labels_free(&view->labels);
     tree_free(&view->tree);
-    free(view->returns);
+    free(view->counts);
 }

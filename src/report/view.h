@@ -7,6 +7,7 @@
 #ifndef REPORT_VIEW_H
 #define REPORT_VIEW_H
 
+#include "report/count.h"
 #include "report/label.h"
 #include "report/refine.h"
 #include "report/tree.h"
@@ -28,7 +29,7 @@ struct view_options {
     struct label_options labels;
     const struct refinement *refinements;
     size_t refinement_count;
-    bool with_returns; /* beside the metric: that is a second tree for a while */
+    bool with_counts; /* beside the metric: that is a second tree for a while */
 };
 
 struct view {
@@ -36,8 +37,9 @@ struct view {
     uint32_t metric;
     enum view_grouping grouping;
     struct labels labels;
-    struct tree tree;      /* in preorder, with totals */
-    uint64_t *returns;     /* of each node of the tree, where they were counted; or NULL */
+    struct tree tree;                    /* in preorder, with totals */
+    const struct count_kind *count_kind; /* what the metric can be divided by, or NULL */
+    uint64_t *counts;                    /* of each node of the tree, where there is such */
     uint32_t callers_kept; /* of each context, at least, if not all were to be; 0: all */
     uint64_t total; /* of the chosen threads, before refinements: what shares are shares of */
 };

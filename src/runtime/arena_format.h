@@ -217,7 +217,7 @@ struct arena_thread {
     uint64_t frames_reused;      /* known from a mark, and not even looked at */
     uint64_t stale_marks;        /* samples that found a mark jumped over or on another stack */
     _Atomic uint32_t waits_in;   /* node of the call that it waits in; 0: in none */
-    uint32_t unused_too;
+    uint32_t waits_events;       /* what that call is charged to: EVENT_LOCK if for a thread */
     uint64_t waits_since_ns;
     uint64_t paused_before_ns; /* how long the program had paused when the thread began, */
     uint64_t paused_ns;        /* and when it ended */

@@ -37,8 +37,10 @@ void wait_begin(struct wait *w, const void *function, uint32_t events)
     w->accounted_ns = t->accounted_ns;
     w->paused_ns = guest->arena->program_paused_ns;
     w->outer_node = t->record->waits_in;
+    w->outer_events = t->record->waits_events;
     w->outer_since_ns = t->record->waits_since_ns;
     t->record->waits_since_ns = w->start_ns;
+    t->record->waits_events = events;
     t->record->waits_in = node;
     w->node = node;
 }
@@ -49,6 +51,7 @@ void wait_end(struct wait *w)
     if (!w->node || !t || t->of != guest || !t->record || !guest->arena)
         return; /* in a child that was forked meanwhile, the node is its parent's */
     t->record->waits_in = w->outer_node;
+    t->record->waits_events = w->outer_events;
     t->record->waits_since_ns = w->outer_since_ns;
     const struct arena_header *a = guest->arena;
     uint64_t end_ns = now_ns(), elsewhere_ns = t->accounted_ns - w->accounted_ns;

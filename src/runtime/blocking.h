@@ -6,7 +6,7 @@
 
 struct wait {
     uint32_t node; /* 0: not measured */
-    uint32_t outer_node;
+    uint32_t outer_node, outer_events;
     uint64_t start_ns, outer_since_ns;
     uint64_t accounted_ns; /* of the thread, before */
     uint64_t paused_ns;    /* by the program, before */

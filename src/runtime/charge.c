@@ -141,9 +141,14 @@ void charge_thread_begins(struct thread *t)
 /* A call that it was waiting in when it was cancelled has ended. */
 void charge_thread_ends(struct thread *t)
 {
-    if (t->record->waits_in && !is_confined())
-        charge_add(t->record->waits_in, VALUE_BLOCKED_NS,
-                   clock_ns(CLOCK_MONOTONIC) - t->record->waits_since_ns);
+    if (t->record->waits_in && !is_confined()) {
+        uint64_t waited_ns = clock_ns(CLOCK_MONOTONIC) - t->record->waits_since_ns;
+        charge_add(t->record->waits_in, VALUE_BLOCKED_NS, waited_ns);
+        if (t->record->waits_events & EVENT_LOCK) {
+            charge_add(t->record->waits_in, VALUE_LOCK_NS, waited_ns);
+            charge_add(t->record->waits_in, VALUE_LOCK_TIMES, 1);
+        }
+    }
     t->record->waits_in = 0;
     memory_points.left = 0;
     if (t->second)

@@ -56,6 +56,10 @@ golden diff-json diff --json a.ctp c.ctp
 golden diff-contexts-csv diff --by context --csv a.ctp gone.ctp
 golden diff-exact diff --metric malloc fixed.ctp fixed.ctp
 LC_ALL=C golden diff-ascii diff --by context a.ctp c.ctp
+# Code without a name: programs find its module where they find it for others, people in its name.
+exits place-csv 0 '^perl+0x1f2e40,perl,self,' diff --all --csv fixed.ctp fixed.ctp
+exits place-json 0 '"function": "perl+0x1f2e40", "module": "perl",' diff --all --json fixed.ctp fixed.ctp
+exits place-text 0 ' perl+0x1f2e40$' diff --all --limit 0 fixed.ctp fixed.ctp
 widest=$(cat "$here"/golden/diff-80.txt "$here"/golden/diff-contexts-80.txt | wc -L)
 if [ "$widest" -le 80 ]; then ok fits-80-columns; else fail fits-80-columns "$widest"; fi
 if python3 -m json.tool "$here/golden/diff-json.txt" >out; then ok json-parses; else fail json-parses ''; fi
@@ -74,6 +78,32 @@ reports longer-run-as-parts '' --normalize a.ctp long.ctp
 reports slower-in-longer-run 'target ' --normalize a.ctp long-slower.ctp
 reports slower-machine '' a.ctp long.ctp
 reports renamed '' a.ctp renamed.ctp
+# What is gone was in the program that is gone; what is new, and what both have, in the new one.
+cat >called.c <<'END'
+volatile int sink;
+#define CALLED __attribute__((noinline)) void
+CALLED common(void) { sink++; }
+CALLED OTHER(void) { sink += 2; }
+int main(void)
+{
+    for (int i = 0; i < 100; i++) {
+        common();
+        OTHER();
+    }
+    return 0;
+}
+END
+for other in prog-1:vanished prog-2:fresh; do
+    program=${other%:*}
+    gcc -O1 -DOTHER="${other#*:}" -o "$program" called.c || exit 1
+    XDG_CACHE_HOME=$dir/cache "$CALLTRAIL" record --engine exact --modules "$program" -o "$program.ctp" "./$program" || exit 1
+done
+exits renamed-gone-csv 0 '^vanished,prog-1,self,gone,' diff --csv prog-1.ctp prog-2.ctp
+exits renamed-gone-json 0 '"vanished", "module": "prog-1", "of": "self", "what": "gone"' \
+    diff --json prog-1.ctp prog-2.ctp
+exits renamed-gone-text 0 'gone .* vanished \[prog-1\]$' diff prog-1.ctp prog-2.ctp
+exits renamed-new 0 '^fresh,prog-2,self,new,' diff --csv prog-1.ctp prog-2.ctp
+exits renamed-same 0 '^common,prog-2,self,same,' diff --all --csv prog-1.ctp prog-2.ctp
 reports below-min '' --min 20 a.ctp c.ctp
 for pair in 'c.ctp grew' 'gone.ctp gone' 'a.ctp same'; do
     set -- $pair

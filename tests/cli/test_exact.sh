@@ -282,6 +282,23 @@ timeout 60 "$calltrail" record --no-lines --engine exact --modules pause_fork -o
     >printed 2>message
 check "paused, output with a lock" "0x700" "$(cat printed)"
 
+# An inlined function is not called: the one that holds it is. The callers of both are the same.
+cat >inlined.c <<'END'
+volatile unsigned long sink;
+static inline __attribute__((always_inline)) void bump(void) { sink++; }
+__attribute__((noinline)) void worker(void) { bump(); }
+int main(void)
+{
+    for (int i = 0; i < 12345; i++)
+        worker();
+    return 0;
+}
+END
+gcc -g -O2 -o inlined inlined.c || exit 1
+"$calltrail" record --engine exact --modules inlined -o inlined.ctp ./inlined
+check "calls of what holds inlined code" "worker 12345 12345" "$("$calltrail" report --view flat --csv inlined.ctp |
+    awk -F, '/worker|bump/ { print $5, $3, $4 }')"
+
 # --height, against what the program measures itself.
 gcc -g -O1 -foptimize-sibling-calls -fno-omit-frame-pointer -Wl,-z,lazy -o heights "$here/exact/heights.c" || exit 1
 # Calls that go the fast way; by a walk of the stack, since libc is not edited; and all the slow way.

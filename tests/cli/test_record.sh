@@ -149,6 +149,71 @@ recover() { # the supervisor is killed; what was measured is still there
 check "recover makes the profile of a killed recording" timeout 30 bash -c "$(declare -f recover); work='$work' CALLTRAIL='$CALLTRAIL'; recover"
 check "with the samples" holds "p['samples'] > 20 and p['walks_complete'] == p['samples']"
 
+cat >"$work/known.py" <<'P'
+"""What is known of a process's time, by how it and its recorder end: argv are calltrail and a folder."""
+import atexit, ctypes, glob, json, os, shutil, subprocess, sys, time
+calltrail, folder = sys.argv[1:]
+path = os.path.join(folder, "known.ctp")
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # orphans become children of this process
+
+def info():
+    return json.loads(subprocess.check_output([calltrail, "info", "--json", path]))
+
+def life(p):
+    process, thread = p["processes"][0], p["threads"][0]
+    return [(each["end_ns"] - each["start_ns"]) / 1e9 if each["end_ns"] else None for each in (process, thread)]
+
+def summary():
+    return subprocess.check_output([calltrail, "report", path], text=True)
+
+before = time.monotonic()
+for status, command in (3, [os.path.join(folder, "burn")]), (137, ["sh", "-c", "kill -9 $$"]):
+    assert subprocess.call([calltrail, "record", "-o", path, *command], stdout=subprocess.DEVNULL) == status
+    for length in life(info()):
+        assert 0 < length < time.monotonic() - before, (command, length)
+assert "cpu time" in summary()
+
+# A recorder that is killed, and a program that goes on, and is killed then.
+run = subprocess.Popen([calltrail, "record", "-o", path, "perl", "-e",
+                        "$s += $_ for 1..3000000; $| = 1; print qq(ready\n); sleep 1000"], stdout=subprocess.PIPE)
+run.stdout.readline()
+with open("/proc/%d/task/%d/children" % (run.pid, run.pid)) as file:
+    program, = map(int, file.read().split())
+place, = [os.path.dirname(name) for name in glob.glob("/dev/shm/calltrail-*/supervisor")
+          if open(name).read().split()[0] == str(run.pid)]
+ended = []
+
+def clean_up():
+    if not ended:
+        os.kill(program, 9)
+    shutil.rmtree(place, ignore_errors=True)
+
+atexit.register(clean_up)
+run.kill()
+run.wait()
+subprocess.run([calltrail, "recover", "-o", path, place], check=True, stderr=subprocess.PIPE)
+with open("/proc/%d/stat" % program) as file:
+    ticks = int(file.read().rsplit(")", 1)[1].split()[11])
+p = info()
+assert ticks and p["utime_s"] == ticks / os.sysconf("SC_CLK_TCK"), (p["utime_s"], ticks)
+assert life(p) == [None, None], life(p)
+os.kill(program, 9)
+ended.append(os.waitpid(program, 0))
+subprocess.run([calltrail, "recover", "-o", path, place], check=True)
+p = info()
+assert p["samples"] > 20 and not {"utime_s", "stime_s", "rate_got_hz"} & p.keys(), p.keys()
+assert life(p) == [None, None] and "cpu time" not in summary(), summary()
+
+# What is outside of the part that was measured is not called lost.
+for options in ["--duration", "0.1"], ["--delay", "0.1"], ["--delay", "0.1", "--duration", "0.1"]:
+    before = time.monotonic()
+    subprocess.run([calltrail, "record", *options, "-o", path, os.path.join(folder, "burn")], stdout=subprocess.DEVNULL)
+    text = summary()
+    assert "covered" not in text and "\nmeasured  " in text, text
+    assert 0.09 < info()["measured_s"] < time.monotonic() - before, info()["measured_s"]
+P
+check "when processes ended, and what CPU time is known" timeout 60 python3 "$work/known.py" "$CALLTRAIL" "$work"
+
 refuses() { # status, pattern, arguments...
     local expected=$1 pattern=$2
     shift 2

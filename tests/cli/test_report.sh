@@ -216,4 +216,41 @@ refused no-format 2 'to which format' export fixed.ctp
 refused format 2 "there is no format 'pdf'" export --to pdf fixed.ctp
 refused export-metric 1 "the nearest is 'malloc'" export --to folded --metric maloc fixed.ctp
 
+# ---- Damaged files: every command that reads a section notices
+
+cat >damage.py <<'END'
+"""damage.py FILE OUT KIND AUX: one bit of the section is another."""
+import struct, sys
+data = bytearray(open(sys.argv[1], "rb").read())
+toc, count = struct.unpack_from("<QI", data, 24)
+for at in range(toc, toc + 40 * count, 40):
+    kind, _, size, aux, offset, elements = struct.unpack_from("<IIIIQQ", data, at)
+    if (kind, aux) == (int(sys.argv[3]), int(sys.argv[4])):
+        data[offset + size * (elements // 2)] ^= 2
+open(sys.argv[2], "wb").write(data)
+END
+refused_by_all() { # kind and aux of the section, options that choose a metric
+    python3 damage.py fixed.ctp damaged.ctp "$1" "$2" || exit 1
+    section=$1-$2 reason='damaged.ctp: is damaged: the hash of section'
+    shift 2
+    for view in $views; do
+        refused "damaged $section $view" 1 "$reason" report --view "$view" "$@" damaged.ctp
+    done
+    for format in folded pprof speedscope callgrind firefox chrome sqlite json; do
+        refused "damaged $section $format" 1 "$reason" export --to $format "$@" -o out.x damaged.ctp
+    done
+    refused "damaged $section lines" 1 "$reason" report --lines S_regmatch "$@" damaged.ctp
+    refused "damaged $section kctx" 1 "$reason" kctx "$@" damaged.ctp
+    refused "damaged $section diff older" 1 "$reason" diff "$@" damaged.ctp fixed.ctp
+    refused "damaged $section diff newer" 1 "$reason" diff "$@" fixed.ctp damaged.ctp
+    refused "damaged $section info" 1 "$reason" info damaged.ctp
+    refused "damaged $section merge" 1 "$reason" merge -o out.x fixed.ctp damaged.ctp
+    refused "damaged $section symbolize" 1 "$reason" symbolize -o out.x damaged.ctp
+}
+refused_by_all 13 0                 # parents
+refused_by_all 14 0                 # frames of nodes
+refused_by_all 15 0                 # values of cpu
+refused_by_all 15 1 --metric malloc # values of another metric
+holds "what is not read may be damaged" "$CALLTRAIL" report --view flat --metric cpu damaged.ctp
+
 [ $failures -eq 0 ]

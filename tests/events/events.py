@@ -62,6 +62,12 @@ class Run:
                    and (within is None or within in self.names(node))
                    and (leaf is None or self.names(node)[-1] == leaf))
 
+    def leaves(self, metric, within):
+        """The innermost functions of contexts with a value, through a function."""
+        values = self.p.values[self.metrics[metric]]
+        return {self.names(node)[-1] for first, end, _, _ in self.roots()
+                for node in range(first, end) if values[node] and within in self.names(node)}
+
     def names(self, node):
         """From the thread to the innermost frame."""
         names = []
@@ -243,6 +249,8 @@ def phases_of_threads():
 @test("wall: what threads run and wait, by their own clocks; sums are the threads' lives")
 def wall():
     run = Run(["wall", "lock"], "waits", options=["-F", "2000"])
+    kinds = {run.p.string(m[0]): (m[3], m[4]) for m in run.p.table(ctp_reader.METRICS)}
+    assert kinds["wall"] == (1, 0) and kinds["blocked"] == kinds["lock"] == (0, 0), kinds
     for key, function, leaf in (("slept", "sleeper", "__nanosleep"), ("piped", "reader", "read"),
                                 ("locked", "locker", "pthread_mutex_lock"),
                                 ("conditioned", "locker", "pthread_cond_wait"),
@@ -268,6 +276,20 @@ def wall():
             near(known / 1e9, run.said("elapsed") + 0.02, 0.05, "life of a thread that stays")
     rest = run.total("wall", leaf="[not attributed]")
     assert rest < 0.15 * lives + run.said("queued") * 1e9, "not attributed: %s of %s" % (rest, lives)
+
+
+@test("lock: a wait that never ends is charged, and one that is cancelled")
+def stuck():
+    for events in (["lock"], ["wall", "lock"]):
+        run = Run(events, "stuck")
+        for function, key in (("get_stuck", "stuck"), ("get_cancelled", "cancelled")):
+            # One wait at the barrier, which is short, and the one that does not end.
+            near(run.total("lock", function) / 1e9, run.said(key), 0.02, key)
+            assert run.total("lock_waits", function) == 2, run.total("lock_waits", function)
+            waited = [name for name in ("mutex_lock", "cond_wait") if any(
+                name in word for word in run.leaves("lock", function))]
+            assert waited == ["mutex_lock" if key == "stuck" else "cond_wait"], waited
+        assert run.total("lock", "be_idle") == 0 == run.total("lock_waits", "be_idle")
 
 
 def lives(run, metric="wall"):

@@ -27,6 +27,9 @@ def file_name(path):
     return tail if slash and tail else path
 
 
+OF_CALLS = {"calls", "returns", "height", "height_varies"}
+
+
 class Reference:
     """Contexts by definition. A frame is (name, source file of the function, path of the module)."""
 
@@ -86,6 +89,9 @@ class Reference:
                 value = self.p.values[metric][node]
                 if value:
                     path = paths[node] or (("(context not known)", "", ""),)
+                    # What was inlined is not called: the function that holds it is.
+                    if self.metrics[metric] in OF_CALLS and paths[node]:
+                        path = paths[parent] + (self.chains[frame][0],)
                     self.contexts[metric][(thread, path)] += value
 
     def named(self, metric, clean=lambda name: name):
