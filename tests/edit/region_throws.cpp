@@ -55,9 +55,9 @@ static stub_row row(uint16_t at, int16_t pc, uint8_t words, uint8_t rax, uint8_t
     return r;
 }
 
-static const stub_row call_rows[] = {row(0, 0, 1, 0, 0), row(1, 0, 2, 2, 0), row(2, 0, 3, 2, 3),
-                                     row(5, 0, 2, 2, 0), row(6, 0, 1, 0, 0),
-                                     row(UINT16_MAX, 0, 0, 0, 0)};
+static const stub_row call_rows[] = {row(0, 0, 1, 0, 0), row(1, 0, 2, 2, 0),
+                                     row(2, 0, 3, 2, 3), row(5, 0, 2, 2, 0),
+                                     row(6, 0, 1, 0, 0), row(UINT16_MAX, 0, 0, 0, 0)};
 static const stub_row jump_rows[] = {row(0, 0, 1, 0, 0), row(5, 0, 0, 0, 0), row(12, 1, 0, 0, 0),
                                      row(UINT16_MAX, 0, 0, 0, 0)};
 

@@ -46,18 +46,18 @@
     }
 
 /* At a call, the return address is on the stack. */
-static const struct stub_row direct_rows[] = {
-    ROW(0, 0, 1, 0, 0, 0, 0), ROW(1, 0, 2, 0, 2, 0, 0), ROW(2, 0, 3, 0, 2, 3, 0),
-    ROW(7, 0, 2, 0, 2, 0, 0), ROW(8, 0, 1, 0, 0, 0, 0), END};
+static const struct stub_row direct_rows[] = {ROW(0, 0, 1, 0, 0, 0, 0), ROW(1, 0, 2, 0, 2, 0, 0),
+                                              ROW(2, 0, 3, 0, 2, 3, 0), ROW(7, 0, 2, 0, 2, 0, 0),
+                                              ROW(8, 0, 1, 0, 0, 0, 0), END};
 static const struct stub_row indirect_rows[] = {
-    ROW(0, 0, 1, 0, 0, 0, 0),  ROW(2, 0, 2, 0, 0, 0, 0),  ROW(3, 0, 3, 0, 3, 0, 0),
-    ROW(4, 0, 4, 0, 3, 4, 0),  ROW(5, 0, 5, 0, 3, 4, 5),  ROW(21, 0, 4, 0, 3, 4, 0),
-    ROW(22, 0, 3, 0, 3, 0, 0), ROW(23, 0, 2, 0, 0, 0, 0), ROW(28, 0, 1, 0, 0, 0, 0),
-    END};
-static const struct stub_row moved_rows[] = {ROW(0, -8, 0, ROW_MOVES, 0, 0, 0),
-                                             ROW(8, 0, 0, 0, 0, 0, 0), ROW(14, 0, 1, 0, 0, 0, 0),
-                                             ROW(15, 0, 2, 0, 0, 2, 0), ROW(16, 0, 1, 0, 0, 0, 0),
-                                             END};
+    ROW(0, 0, 1, 0, 0, 0, 0),  ROW(2, 0, 2, 0, 0, 0, 0),
+    ROW(3, 0, 3, 0, 3, 0, 0),  ROW(4, 0, 4, 0, 3, 4, 0),
+    ROW(5, 0, 5, 0, 3, 4, 5),  ROW(21, 0, 4, 0, 3, 4, 0),
+    ROW(22, 0, 3, 0, 3, 0, 0), ROW(23, 0, 2, 0, 0, 0, 0),
+    ROW(28, 0, 1, 0, 0, 0, 0), END};
+static const struct stub_row moved_rows[] = {
+    ROW(0, -8, 0, ROW_MOVES, 0, 0, 0), ROW(8, 0, 0, 0, 0, 0, 0),  ROW(14, 0, 1, 0, 0, 0, 0),
+    ROW(15, 0, 2, 0, 0, 2, 0),         ROW(16, 0, 1, 0, 0, 0, 0), END};
 /* Behind the call: the last byte of the site, which is 6 bytes long. */
 static const struct stub_row encoded_rows[] = {ROW(0, 0, 0, 0, 0, 0, 0), ROW(7, 5, 0, 0, 0, 0, 0),
                                                END};
@@ -181,8 +181,7 @@ static void check(const char *who, void *const *frames, unsigned count, const ui
     unsigned end = at;
     while (end < count && frames[end] != callers[0])
         end++;
-    if (end + TAIL_FRAMES > count ||
-        memcmp(&frames[end], callers, sizeof callers) != 0) {
+    if (end + TAIL_FRAMES > count || memcmp(&frames[end], callers, sizeof callers) != 0) {
         complain(who, "the callers are not reached", frames, count);
         return;
     }
@@ -264,8 +263,7 @@ static void probe(void)
         memcpy(callers, frames + 1, sizeof callers);
 }
 
-#define FLAGS(change)                                                                              \
-    __asm__ volatile("pushfq\n " change ", (%%rsp)\n popfq" : : : "memory", "cc")
+#define FLAGS(change) __asm__ volatile("pushfq\n " change ", (%%rsp)\n popfq" : : : "memory", "cc")
 
 /* No red zone here: FLAGS uses the stack. */
 NOINLINE void middle(function *f)
@@ -311,7 +309,7 @@ static void on_trap(int number, siginfo_t *info, void *context)
 /* The only call of `outer`: all runs have the same callers. */
 NOINLINE static void run_all(bool steps)
 {
-    for (unsigned i = 0; i <= SHAPES; i++) {
+    for (unsigned i = steps ? 0 : 1; i <= SHAPES; i++) {
         running = i ? i - 1 : 0;
         by_steps = steps && i;
         outer(i ? functions[running] : probe);
@@ -323,8 +321,6 @@ static int walk_by_steps(void)
 {
     struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
     sigaction(SIGTRAP, &action, NULL);
-    void *first_use[4];
-    backtrace(first_use, 4);
     run_all(true);
     printf("%lu steps in the region, %lu walks, %lu wrong\n", in_region, checked, wrong);
     return wrong || !in_region;
@@ -382,6 +378,8 @@ NOINLINE void steps_begin(void)
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
+    void *first_use[4];
+    backtrace(first_use, 4); /* loads a library */
     const unsigned before = modules();
     region_slow = slow;
     make_region(stubs, SHAPES, set_words);

@@ -27,45 +27,45 @@
 #include "runtime/emit.h"
 
 enum { /* DWARF's numbers */
-    CFA_NOP = 0x00,
-    CFA_SAME_VALUE = 0x08,
-    CFA_DEF_CFA = 0x0c,
-    CFA_DEF_CFA_EXPRESSION = 0x0f,
-    CFA_VAL_OFFSET_SF = 0x15,
-    CFA_VAL_EXPRESSION = 0x16,
-    CFA_OFFSET = 0x80,
-    OP_DEREF = 0x06,
-    OP_CONST1U = 0x08,
-    OP_CONST2U = 0x0a,
-    OP_CONST4U = 0x0c,
-    OP_CONST8U = 0x0e,
-    OP_DUP = 0x12,
-    OP_DROP = 0x13,
-    OP_OVER = 0x14,
-    OP_PICK = 0x15,
-    OP_SWAP = 0x16,
-    OP_ROT = 0x17,
-    OP_AND = 0x1a,
-    OP_MINUS = 0x1c,
-    OP_MUL = 0x1e,
-    OP_PLUS = 0x22,
-    OP_PLUS_UCONST = 0x23,
-    OP_SHL = 0x24,
-    OP_SHR = 0x25,
-    OP_XOR = 0x27,
-    OP_BRA = 0x28,
-    OP_LE = 0x2c,
-    OP_SKIP = 0x2f,
-    OP_LIT0 = 0x30,
-    OP_BREG0 = 0x70,
-    RAX = 0,
-    RDX = 1,
-    RCX = 2,
-    RSP = 7,
-    RIP = 16,
-    PCREL_SDATA4 = 0x1b,
-    UDATA4 = 0x03,
-    DATAREL_SDATA4 = 0x3b
+       CFA_NOP = 0x00,
+       CFA_SAME_VALUE = 0x08,
+       CFA_DEF_CFA = 0x0c,
+       CFA_DEF_CFA_EXPRESSION = 0x0f,
+       CFA_VAL_OFFSET_SF = 0x15,
+       CFA_VAL_EXPRESSION = 0x16,
+       CFA_OFFSET = 0x80,
+       OP_DEREF = 0x06,
+       OP_CONST1U = 0x08,
+       OP_CONST2U = 0x0a,
+       OP_CONST4U = 0x0c,
+       OP_CONST8U = 0x0e,
+       OP_DUP = 0x12,
+       OP_DROP = 0x13,
+       OP_OVER = 0x14,
+       OP_PICK = 0x15,
+       OP_SWAP = 0x16,
+       OP_ROT = 0x17,
+       OP_AND = 0x1a,
+       OP_MINUS = 0x1c,
+       OP_MUL = 0x1e,
+       OP_PLUS = 0x22,
+       OP_PLUS_UCONST = 0x23,
+       OP_SHL = 0x24,
+       OP_SHR = 0x25,
+       OP_XOR = 0x27,
+       OP_BRA = 0x28,
+       OP_LE = 0x2c,
+       OP_SKIP = 0x2f,
+       OP_LIT0 = 0x30,
+       OP_BREG0 = 0x70,
+       RAX = 0,
+       RDX = 1,
+       RCX = 2,
+       RSP = 7,
+       RIP = 16,
+       PCREL_SDATA4 = 0x1b,
+       UDATA4 = 0x03,
+       DATAREL_SDATA4 = 0x3b
 };
 
 enum { FDE_BYTES = 24, TABLE_ENTRY_BYTES = 8, GCC_SHIFT = 4 };
@@ -169,7 +169,7 @@ static void find_row(struct emitter *e, const struct region_tables *t, const uin
     OPS(e, OP_DUP, OP_LIT0 + 3, OP_SHL);
     push_address(e, (uint64_t)t->layouts);
     OPS(e, OP_PLUS, OP_DUP);
-    READ_FIELD(e, stub_layout, start);               /* [.., layout, its start] */
+    READ_FIELD(e, stub_layout, start);              /* [.., layout, its start] */
     OPS(e, OP_PICK, 3, OP_SWAP, OP_MINUS, OP_SWAP); /* [.., place, layout] */
     READ_FIELD(e, stub_layout, shape);
     OPS(e, OP_LIT0 + 2, OP_SHL);
