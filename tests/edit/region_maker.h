@@ -32,6 +32,12 @@ extern void (*region_slow)(void);
 void make_region(struct hand_stub *stubs, unsigned count, void (*finish)(void));
 void drop_region(void);
 
+/* Makes and drops other regions, many times. */
+void *churn_regions(void *unused);
+
+/* How many regions debuggers are told of. */
+unsigned count_for_debuggers(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -52,6 +52,7 @@ static stub_row row(uint16_t at, int16_t pc, uint8_t words, uint8_t rax, uint8_t
     r.words = words;
     r.rax = rax;
     r.rcx = rcx;
+    r.flags = pc > 0 ? ROW_RETURNS : 0;
     return r;
 }
 

@@ -2,11 +2,13 @@
  * Walks of the stack from every instruction of hand-written stubs, and of what they call.
  *
  *     regions            single steps; at each, all unwinders of this process walk the stack
+ *     regions churn      the same, while a thread makes and drops other regions
  *     regions stop N     stops at the Nth instruction in the region, for tools outside: prints its
  *                        process, the instruction's address, the function that it stands for, and
  *                        where in it; ends with the input
  *     regions count      how many there are
  *     regions run        without single steps, for a debugger
+ *     regions jit        is the program's own list for debuggers left alone? (OWN_JIT)
  *     regions modules    how many dl_iterate_phdr lists: before, with, and after a region
  */
 #include "region_maker.h"
@@ -14,7 +16,9 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <link.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,18 +53,23 @@
 static const struct stub_row direct_rows[] = {ROW(0, 0, 1, 0, 0, 0, 0), ROW(1, 0, 2, 0, 2, 0, 0),
                                               ROW(2, 0, 3, 0, 2, 3, 0), ROW(7, 0, 2, 0, 2, 0, 0),
                                               ROW(8, 0, 1, 0, 0, 0, 0), END};
-static const struct stub_row indirect_rows[] = {
-    ROW(0, 0, 1, 0, 0, 0, 0),  ROW(2, 0, 2, 0, 0, 0, 0),
-    ROW(3, 0, 3, 0, 3, 0, 0),  ROW(4, 0, 4, 0, 3, 4, 0),
-    ROW(5, 0, 5, 0, 3, 4, 5),  ROW(21, 0, 4, 0, 3, 4, 0),
-    ROW(22, 0, 3, 0, 3, 0, 0), ROW(23, 0, 2, 0, 0, 0, 0),
-    ROW(28, 0, 1, 0, 0, 0, 0), END};
+static const struct stub_row indirect_rows[] = {ROW(0, 0, 1, 0, 0, 0, 0),
+                                                ROW(2, 0, 2, 0, 0, 0, 0),
+                                                ROW(3, 0, 3, 0, 3, 0, 0),
+                                                ROW(4, 0, 4, 0, 3, 4, 0),
+                                                ROW(5, 0, 5, 0, 3, 4, 5),
+                                                ROW(20, 0, 5, ROW_RETURNS, 3, 4, 5),
+                                                ROW(21, 0, 4, 0, 3, 4, 0),
+                                                ROW(22, 0, 3, 0, 3, 0, 0),
+                                                ROW(23, 0, 2, 0, 0, 0, 0),
+                                                ROW(28, 0, 1, 0, 0, 0, 0),
+                                                END};
 static const struct stub_row moved_rows[] = {
     ROW(0, -8, 0, ROW_MOVES, 0, 0, 0), ROW(8, 0, 0, 0, 0, 0, 0),  ROW(14, 0, 1, 0, 0, 0, 0),
     ROW(15, 0, 2, 0, 0, 2, 0),         ROW(16, 0, 1, 0, 0, 0, 0), END};
 /* Behind the call: the last byte of the site, which is 6 bytes long. */
-static const struct stub_row encoded_rows[] = {ROW(0, 0, 0, 0, 0, 0, 0), ROW(7, 5, 0, 0, 0, 0, 0),
-                                               END};
+static const struct stub_row encoded_rows[] = {ROW(0, 0, 0, 0, 0, 0, 0),
+                                               ROW(7, 5, 0, ROW_RETURNS, 0, 0, 0), END};
 static const struct stub_row tail_rows[] = {ROW(0, 0, 0, 0, 0, 0, 0),   ROW(5, 0, 16, 0, 0, 0, 0),
                                             ROW(6, 0, 17, 0, 0, 0, 17), ROW(9, 0, 16, 0, 0, 0, 0),
                                             ROW(17, 0, 0, 0, 0, 0, 0),  END};
@@ -89,14 +98,29 @@ static const char *const names[SHAPES] = {"direct", "indirect", "moved", "encode
 
 static volatile int sink;
 
-/* No register changes in them: some frames are known by one. */
+static bool walks_inside;
+static unsigned running; /* the shape */
+
+static void walk_all(const uint8_t *pc, unsigned shape);
+
+/*
+ * By single steps nothing changes here but rax: some frames are known by another register. Such a
+ * frame, that of `indirect`, cannot be walked to when it has called something, but from its stub,
+ * which has the register on the stack.
+ */
 NOINLINE void leaf(void)
 {
     __asm__ volatile("incl %0" : "+m"(sink));
+    if (walks_inside && running != INDIRECT)
+        walk_all(NULL, running);
+    __asm__ volatile("incl %0" : "+m"(sink));
 }
 
-NOINLINE void slow(void)
+/* Stubs do not align the stack. */
+NOINLINE __attribute__((force_align_arg_pointer)) void slow(void)
 {
+    if (walks_inside)
+        walk_all(NULL, running);
     __asm__ volatile("decl %0" : "+m"(sink));
 }
 
@@ -148,6 +172,7 @@ static const uint8_t *expected_place(const uint8_t *pc, unsigned *shape)
 }
 
 static unsigned long checked, wrong;
+static unsigned long with_stub; /* walks without a signal that have met a stub */
 
 static void complain(const char *who, const char *what, void *const *frames, unsigned count)
 {
@@ -166,13 +191,13 @@ static void complain(const char *who, const char *what, void *const *frames, uns
     printf("\n");
 }
 
-/* The frames from the interrupted one on; `pc` is that one's. */
+/* The frames from the interrupted one on; `pc` is that one's. NULL: nothing was interrupted. */
 static void check(const char *who, void *const *frames, unsigned count, const uint8_t *pc,
                   unsigned shape_run)
 {
     unsigned at = 0, shape = 0;
     checked++;
-    while (at < count && frames[at] != pc)
+    while (pc && at < count && frames[at] != pc)
         at++;
     if (at == count) {
         complain(who, "the interrupted frame is missing", frames, count);
@@ -186,13 +211,17 @@ static void check(const char *who, void *const *frames, unsigned count, const ui
         return;
     }
     /* Each frame in a stub is followed by the place that the stub stands for. */
+    unsigned stub_frames = 0;
     for (unsigned i = at; i < end; i++) {
         const uint8_t *place = expected_place(frames[i], &shape);
+        stub_frames += place != NULL;
         if (place && (shape != shape_run || frames[i + 1] != (void *)place || i + 2 != end)) {
             complain(who, "not where the stub is", frames, count);
             return;
         }
     }
+    if (!pc)
+        with_stub += stub_frames;
     if (is_in_region(pc) && end - at != (expected_place(pc, &shape) ? 2 : 3))
         complain(who, "frames too many or too few", frames, count);
 }
@@ -250,7 +279,6 @@ static void walk_all(const uint8_t *pc, unsigned shape)
 
 /* --- running ---------------------------------------------------------------------------------- */
 
-static unsigned running;
 static unsigned long in_region;
 static bool by_steps;
 
@@ -317,13 +345,29 @@ NOINLINE static void run_all(bool steps)
     }
 }
 
+static atomic_bool churns;
+
+static void *churn(void *unused)
+{
+    churn_regions(unused);
+    churns = false;
+    return NULL;
+}
+
 static int walk_by_steps(void)
 {
     struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
     sigaction(SIGTRAP, &action, NULL);
-    run_all(true);
-    printf("%lu steps in the region, %lu walks, %lu wrong\n", in_region, checked, wrong);
-    return wrong || !in_region;
+    do
+        run_all(true);
+    while (churns);
+    /* Called by a stub, through the common code or not: registers are not known then. */
+    walks_inside = true;
+    run_all(false);
+    walks_inside = false;
+    printf("%lu steps in the region, %lu walks, %lu wrong, %lu without a signal\n", in_region,
+           checked, wrong, with_stub);
+    return wrong || !in_region || with_stub < 4;
 }
 
 static void trace(pid_t child, unsigned long wanted)
@@ -369,6 +413,20 @@ static unsigned modules(void)
     return count;
 }
 
+/* A program that makes code itself, and tells debuggers of it. */
+#ifdef OWN_JIT
+struct {
+    uint32_t version, action;
+    void *relevant, *first;
+} __jit_debug_descriptor = {.version = 1};
+static unsigned own_calls;
+
+NOINLINE void __jit_debug_register_code(void)
+{
+    own_calls++;
+}
+#endif
+
 /* A debugger has a breakpoint here. */
 NOINLINE void steps_begin(void)
 {
@@ -396,6 +454,24 @@ int main(int argc, char **argv)
     }
     if (!*mode)
         return walk_by_steps();
+    if (strcmp(mode, "churn") == 0) {
+        pthread_t thread;
+        churns = true;
+        pthread_create(&thread, NULL, churn, NULL);
+        const int status = walk_by_steps();
+        pthread_join(thread, NULL);
+        const unsigned left = count_for_debuggers();
+        drop_region();
+        printf("%u regions left, then %u\n", left, count_for_debuggers());
+        return status || left != 1 || count_for_debuggers() != 0;
+    }
+#ifdef OWN_JIT
+    if (strcmp(mode, "jit") == 0) {
+        printf("%u region, own list %s\n", count_for_debuggers(),
+               __jit_debug_descriptor.first || own_calls ? "changed" : "as it was");
+        return 0;
+    }
+#endif
     pid_t child = fork();
     if (child == 0) {
         ptrace(PTRACE_TRACEME, 0, 0, 0);

@@ -17,8 +17,12 @@
 #include <assert.h>
 #include <stdint.h>
 
-/* The stub's instructions here are the program's own, moved: pc advances with the place. */
-enum { ROW_MOVES = 1 };
+/*
+ * ROW_MOVES: the stub's instructions here are the program's own, moved: pc advances with the place.
+ * ROW_RETURNS: a call comes back to here. Who walks out of the callee does not know what will be in
+ * rax, rcx and rdx, and may not ask; what is on the stack is known.
+ */
+enum { ROW_MOVES = 1, ROW_RETURNS = 2 };
 
 /*
  * What a stub has done to the stack since its site, from one of its places on. Behind a call that
@@ -29,7 +33,7 @@ struct stub_row {
     uint16_t at;           /* from the stub's start; holds up to the next row's */
     int16_t pc;            /* the place in the program that it stands for, from the site's offset */
     uint8_t words;         /* on the stack that were not there at that place */
-    uint8_t flags;         /* ROW_MOVES */
+    uint8_t flags;         /* ROW_MOVES, ROW_RETURNS */
     uint8_t rax, rcx, rdx; /* which of these words holds it: 1 is the first pushed; 0: none */
     uint8_t unused[3];
 };

@@ -9,16 +9,21 @@
  *
  * Things to know about those who read it:
  *
- *   elfutils  looks for an instruction where a branch leads to: the end of an expression is none;
- *             it allows 4,096 steps, of which a search in half a million stubs takes 500; and
- *             DW_OP_deref_size in the expression of a CFA makes it crash: all reads are of 8 bytes
- *   LLVM      has no DW_OP_nop; 14 does not know what 'S' is for, and looks up the address before
- *   libunwind takes the CFA for rsp, whatever the rule for rsp says
- *   libgcc    knows the frame that has the handler of an exception by its CFA, where rsp was when
- *             the one below was entered, and by being interrupted or not. Where a signal comes in a
- *             stub that has nothing on the stack, those are the same for the stub and its function,
- *             and it aborts. It has an FDE of its own, with a CFA that is 4 bytes further up, and a
- *             rule for rsp. And it aborts where DW_OP_pick picks the lowest of all.
+ * - elfutils looks for an instruction where a branch leads to: the end of an expression is none. It
+ *   allows 4,096 steps, of which a search in half a million stubs takes 500. DW_OP_deref_size in
+ *   the expression of a CFA makes it crash: all reads are of 8 bytes. It does not know that rbx is
+ *   preserved, where no rule says so.
+ * - LLVM's libunwind has no DW_OP_nop. Version 14 does not know what 'S' is for, and looks up the
+ *   address before the one that was interrupted.
+ * - The other libunwind takes the CFA for rsp, whatever the rule for rsp says. Its backtrace() has
+ *   a quick way that takes all frames of signal handlers for the kernel's; it goes the slow way
+ *   where a rule needs more than rsp, rbp and rip: so the CFA's has a look at r12.
+ * - libgcc knows the frame that has the handler of an exception by its CFA, which is where rsp was
+ *   when the one below was entered, and by being interrupted or not. Where a signal comes in a stub
+ *   that has nothing on the stack, those are the same for the stub and its function, and it aborts.
+ *   So it has an FDE of its own, with a CFA that is 4 bytes further up, and a rule for rsp.
+ * - libgcc aborts where DW_OP_pick picks the lowest of all. It reads a register of which it knows
+ *   nothing from address 0: see ROW_RETURNS.
  */
 #include "runtime/edit/stub_cfi.h"
 
@@ -26,46 +31,47 @@
 #include "runtime/edit/rows.h"
 #include "runtime/emit.h"
 
-enum { /* DWARF's numbers */
-       CFA_NOP = 0x00,
-       CFA_SAME_VALUE = 0x08,
-       CFA_DEF_CFA = 0x0c,
-       CFA_DEF_CFA_EXPRESSION = 0x0f,
-       CFA_VAL_OFFSET_SF = 0x15,
-       CFA_VAL_EXPRESSION = 0x16,
-       CFA_OFFSET = 0x80,
-       OP_DEREF = 0x06,
-       OP_CONST1U = 0x08,
-       OP_CONST2U = 0x0a,
-       OP_CONST4U = 0x0c,
-       OP_CONST8U = 0x0e,
-       OP_DUP = 0x12,
-       OP_DROP = 0x13,
-       OP_OVER = 0x14,
-       OP_PICK = 0x15,
-       OP_SWAP = 0x16,
-       OP_ROT = 0x17,
-       OP_AND = 0x1a,
-       OP_MINUS = 0x1c,
-       OP_MUL = 0x1e,
-       OP_PLUS = 0x22,
-       OP_PLUS_UCONST = 0x23,
-       OP_SHL = 0x24,
-       OP_SHR = 0x25,
-       OP_XOR = 0x27,
-       OP_BRA = 0x28,
-       OP_LE = 0x2c,
-       OP_SKIP = 0x2f,
-       OP_LIT0 = 0x30,
-       OP_BREG0 = 0x70,
-       RAX = 0,
-       RDX = 1,
-       RCX = 2,
-       RSP = 7,
-       RIP = 16,
-       PCREL_SDATA4 = 0x1b,
-       UDATA4 = 0x03,
-       DATAREL_SDATA4 = 0x3b
+/* DWARF's numbers. */
+enum {
+    CFA_NOP = 0x00,
+    CFA_SAME_VALUE = 0x08,
+    CFA_DEF_CFA = 0x0c,
+    CFA_DEF_CFA_EXPRESSION = 0x0f,
+    CFA_VAL_EXPRESSION = 0x16,
+    CFA_OFFSET = 0x80,
+    OP_DEREF = 0x06,
+    OP_CONST1U = 0x08,
+    OP_CONST2U = 0x0a,
+    OP_CONST4U = 0x0c,
+    OP_CONST8U = 0x0e,
+    OP_DUP = 0x12,
+    OP_DROP = 0x13,
+    OP_OVER = 0x14,
+    OP_PICK = 0x15,
+    OP_SWAP = 0x16,
+    OP_ROT = 0x17,
+    OP_AND = 0x1a,
+    OP_MINUS = 0x1c,
+    OP_MUL = 0x1e,
+    OP_PLUS = 0x22,
+    OP_PLUS_UCONST = 0x23,
+    OP_SHL = 0x24,
+    OP_SHR = 0x25,
+    OP_XOR = 0x27,
+    OP_BRA = 0x28,
+    OP_LE = 0x2c,
+    OP_SKIP = 0x2f,
+    OP_LIT0 = 0x30,
+    OP_BREG0 = 0x70,
+    RAX = 0,
+    RDX = 1,
+    RCX = 2,
+    RSP = 7,
+    R12 = 12,
+    RIP = 16,
+    PCREL_SDATA4 = 0x1b,
+    UDATA4 = 0x03,
+    DATAREL_SDATA4 = 0x3b
 };
 
 enum { FDE_BYTES = 24, TABLE_ENTRY_BYTES = 8, GCC_SHIFT = 4 };
@@ -209,12 +215,13 @@ static void emit_cfa(struct emitter *e, const struct region_tables *t, const uin
 {
     OPS(e, CFA_DEF_CFA_EXPRESSION);
     uint8_t *begin = begin_expression(e);
+    OPS(e, OP_BREG0 + R12, 0, OP_DROP);
     find_row(e, t, code);
     READ_FIELD(e, stub_row, words);
     OPS(e, OP_LIT0 + 3, OP_SHL, OP_BREG0 + RSP, 0, OP_PLUS, OP_PLUS_UCONST, shift);
     end_expression(e, begin);
     if (shift)
-        OPS(e, CFA_VAL_OFFSET_SF, RSP, 0x80 - shift);
+        OPS(e, CFA_VAL_EXPRESSION, RSP, 2, (uint8_t)(OP_LIT0 + shift), OP_MINUS);
 }
 
 static void emit_return_address(struct emitter *e, const struct region_tables *t,
@@ -249,15 +256,21 @@ static void emit_register(struct emitter *e, const struct region_tables *t, cons
     uint8_t *begin = begin_expression(e); /* [CFA] */
     OPS(e, OP_DUP);
     find_row(e, t, code); /* [CFA, CFA, place, index, place, row] */
-    OPS(e, OP_PLUS_UCONST, field);
+    OPS(e, OP_DUP, OP_PLUS_UCONST, field);
     read_field(e, 0, 1);
     OPS(e, OP_DUP);
-    uint8_t *saved = branch(e, OP_BRA);
-    OPS(e, (uint8_t)(OP_BREG0 + number), 0, OP_LIT0);
+    uint8_t *saved = branch(e, OP_BRA); /* [.., row, word] */
+    OPS(e, OP_DROP);
+    READ_FIELD(e, stub_row, flags);
+    OPS(e, OP_LIT0 + ROW_RETURNS, OP_AND, OP_LIT0, OP_SWAP);
+    uint8_t *unknown = branch(e, OP_BRA); /* [.., 0] */
+    OPS(e, (uint8_t)(OP_BREG0 + number), 0);
     uint8_t *end = branch(e, OP_SKIP);
     set_branch(saved, e->at);
-    OPS(e, OP_LIT0 + 3, OP_SHL, OP_PICK, 4, OP_SWAP, OP_MINUS);
-    OPS(e, (uint8_t)(OP_LIT0 + shift), OP_MINUS, OP_DEREF, OP_LIT0);
+    OPS(e, OP_LIT0 + 3, OP_SHL, OP_PICK, 5, OP_SWAP, OP_MINUS);
+    OPS(e, (uint8_t)(OP_LIT0 + shift), OP_MINUS, OP_DEREF);
+    set_branch(unknown, e->at);
+    OPS(e, OP_LIT0);
     set_branch(end, e->at);
     OPS(e, OP_PLUS); /* of 0: the branch needs a target, and LLVM knows no nop */
     end_expression(e, begin);
@@ -290,7 +303,7 @@ static uint8_t *emit_cie(struct emitter *e, bool is_signal_frame)
     EMIT(e, "\0\0\0\0\0\0\0\0\1zR"); /* length, not an FDE, version */
     if (is_signal_frame)
         EMIT(e, "S");
-    OPS(e, 0, 1, is_signal_frame ? 1 : 0x78, RIP, 1, PCREL_SDATA4); /* data alignment: 1 or -8 */
+    OPS(e, 0, 1, 0x78, RIP, 1, PCREL_SDATA4); /* data in words of 8 bytes, downwards */
     if (!is_signal_frame)
         OPS(e, CFA_DEF_CFA, RSP, 8, CFA_OFFSET + RIP, 1);
     for (uint8_t number = 0; is_signal_frame && number < RIP; number++)
