@@ -57,7 +57,7 @@ static bool asks_for_region(const void *argument, struct region_view *out)
 {
     enum { WORDS = 3, NEAR = 64 << 10, PAGE = 4096 };
     const uint64_t *words = argument, at = (uint64_t)argument, last = at + 8ul * (WORDS - 1);
-    if (at % 8 || at - (uint64_t)__builtin_frame_address(0) > NEAR ||
+    if (!region_any() || at % 8 || at - (uint64_t)__builtin_frame_address(0) > NEAR ||
         (at / PAGE != last / PAGE && !memory_can_be_read(last)))
         return false;
     for (unsigned i = 0; i < WORDS; i++)

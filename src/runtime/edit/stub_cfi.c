@@ -362,16 +362,26 @@ static const uint8_t *begin_of_stubs(const struct region_tables *t, const uint8_
     return stubs > (before ? before->start + before->bytes : code) ? stubs - 1 : stubs;
 }
 
-void stub_cfi_write(uint8_t *at, const struct region_tables *t, const uint8_t *code,
-                    struct stub_cfi *out)
+/* The FDE of all stubs, and its entry in a table. */
+static void emit_stubs(struct emitter *e, const uint8_t *cie, const struct region_tables *t,
+                       const uint8_t *code, uint8_t shift, uint8_t *table, const uint8_t *header)
 {
     const struct stub_layout *last = &t->layouts[t->site_count - 1];
     const uint8_t *stubs = begin_of_stubs(t, code);
-    const uint32_t bytes = (uint32_t)(code + last->start + last->bytes - stubs);
+    uint8_t *fde = begin_fde(e, cie, stubs, (uint32_t)(code + last->start + last->bytes - stubs));
+    emit_rules(e, t, code, shift);
+    end_entry(e, fde);
+    set_entry(table, header, t->other_count, stubs, fde);
+}
+
+void stub_cfi_write(uint8_t *at, const struct region_tables *t, const uint8_t *code,
+                    struct stub_cfi *out)
+{
+    const uint32_t count = t->other_count + (t->site_count != 0);
     struct emitter e = {.at = at};
     out->eh_frame_hdr = e.at;
-    out->eh_frame = e.at + 12 + (t->other_count + 1) * (size_t)TABLE_ENTRY_BYTES;
-    uint8_t *table = emit_table(&e, out->eh_frame, t->other_count + 1);
+    out->eh_frame = e.at + 12 + count * (size_t)TABLE_ENTRY_BYTES;
+    uint8_t *table = emit_table(&e, out->eh_frame, count);
     const uint8_t *plain = emit_cie(&e, false), *signal = emit_cie(&e, true);
     const uint8_t *first = e.at;
     for (uint32_t i = 0; i < t->other_count; i++) {
@@ -381,23 +391,19 @@ void stub_cfi_write(uint8_t *at, const struct region_tables *t, const uint8_t *c
         end_entry(&e, fde);
         set_entry(table, out->eh_frame_hdr, i, other->start, fde);
     }
-    uint8_t *fde = begin_fde(&e, signal, stubs, bytes);
-    emit_rules(&e, t, code, 0);
-    end_entry(&e, fde);
-    set_entry(table, out->eh_frame_hdr, t->other_count, stubs, fde);
+    if (t->site_count)
+        emit_stubs(&e, signal, t, code, 0, table, out->eh_frame_hdr);
     emit_u32(&e, 0);
     out->eh_frame_end = e.at;
 
     out->eh_frame_hdr_gcc = e.at;
-    uint8_t *table_gcc = emit_table(&e, out->eh_frame, t->other_count + 1);
+    uint8_t *table_gcc = emit_table(&e, out->eh_frame, count);
     for (uint32_t i = 0; i < t->other_count; i++) {
         set_entry(table_gcc, out->eh_frame_hdr_gcc, i, t->others[i].start, first);
         first += 4 + *(const uint32_t *)first; /* to the next: its length comes first */
     }
-    fde = begin_fde(&e, signal, stubs, bytes);
-    emit_rules(&e, t, code, GCC_SHIFT);
-    end_entry(&e, fde);
-    set_entry(table_gcc, out->eh_frame_hdr_gcc, t->other_count, stubs, fde);
+    if (t->site_count)
+        emit_stubs(&e, signal, t, code, GCC_SHIFT, table_gcc, out->eh_frame_hdr_gcc);
     emit_u32(&e, 0);
     out->end = e.at;
 }

@@ -214,6 +214,11 @@ static bool withdraw(const struct region *r)
     return false;
 }
 
+bool region_any(void)
+{
+    return served_count != 0;
+}
+
 bool region_find(uint64_t address, struct region_view *out)
 {
     for (uint32_t i = 0; i < served_count; i++) {

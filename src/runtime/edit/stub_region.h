@@ -90,4 +90,7 @@ struct region_view {
 
 bool region_find(uint64_t address, struct region_view *out);
 
+/* Has there ever been one? */
+bool region_any(void);
+
 #endif
