@@ -156,6 +156,31 @@ else
     refused gperftools-binary 1 'is a gperftools CPU profile.*pprof -proto' import -o no.ctp cpu.prof
 fi
 
+# ---- perf: functions that are inlined into one whose own line is not there
+
+printf '%s\n' 'prog 7 1.000000: 1000 cpu-clock: ' \
+    '	1177 inner+0x17 (inlined)' '	1177 work+0x17 (/opt/prog)' \
+    '	27304 start_impl+0x84 (inlined)' '	1090 _start+0x20 (/opt/prog)' '' \
+    'prog 7 2.000000: 5 faults: ' '	1177 inner+0x17 (inlined)' '	1177 work+0x17 (/opt/prog)' '' \
+    'prog 7 3.000000: 1000 cpu-clock: ' '	1090 _start+0x20 (/opt/prog)' '	27400 last+0x1 (inlined)' >inlined.txt
+"$CALLTRAIL" import -o inlined.ctp inlined.txt
+holds perf-inlined-module [ "$("$CALLTRAIL" report --view flat --csv inlined.ctp | cut -d, -f3- | tail -n +2 | tr '\n' ' ')" = \
+    '1000,2000,_start,prog 1000,1000,inner,prog 0,1000,last, 0,1000,start_impl, 0,1000,work,prog ' ]
+
+# ---- --metric: which comes first
+
+metrics() { "$CALLTRAIL" info --json "$1" | python3 -c 'import json, sys; print(*[m["name"] for m in json.load(sys.stdin)["metrics"]])'; }
+holds perf-most-samples-first [ "$(metrics inlined.ctp)" = 'cpu-clock faults' ]
+"$CALLTRAIL" import --metric faults -o faults.ctp inlined.txt
+holds perf-metric [ "$(metrics faults.ctp)" = 'faults cpu-clock' ]
+holds perf-metric-value [ "$("$CALLTRAIL" export --to folded faults.ctp)" = 'work;inner 5' ]
+"$CALLTRAIL" export --to pprof -o two.pb.gz fixed.ctp
+"$CALLTRAIL" import --metric malloc -o malloc.ctp two.pb.gz
+holds pprof-metric [ "$(metrics malloc.ctp)" = 'malloc cpu' ]
+refused perf-no-metric 1 "inlined.txt: has no metric 'cycles'; there are: cpu-clock, faults" \
+    import --metric cycles -o no.ctp inlined.txt
+refused pprof-unit 1 'two.pb.gz: says in which units' import --unit s -o no.ctp two.pb.gz
+
 # ---- Errors
 
 echo 'f;g 12x' >bad.folded
