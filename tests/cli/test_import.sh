@@ -156,6 +156,31 @@ else
     refused gperftools-binary 1 'is a gperftools CPU profile.*pprof -proto' import -o no.ctp cpu.prof
 fi
 
+# ---- Code without symbols stays that through pprof: symbolize names it then as it does before
+
+cat >stripped.c <<'END'
+volatile long sink;
+__attribute__((noinline)) void inner(void) { for (int i = 0; i < 1000; i++) sink += i; }
+__attribute__((noinline)) void outer(void) { for (int i = 0; i < 1000; i++) inner(); sink++; }
+int main(void) { for (int i = 0; i < 20; i++) outer(); return 0; }
+END
+gcc -g -O1 -o stripped stripped.c && mkdir debug && objcopy --only-keep-debug stripped debug/stripped.debug &&
+    strip stripped || exit 1
+XDG_CACHE_HOME=$dir/cache "$CALLTRAIL" record --engine exact --modules stripped -o stripped.ctp ./stripped || exit 1
+"$CALLTRAIL" export --to folded stripped.ctp >before
+holds no-symbols grep -q ';stripped+0x[0-9a-f]*;stripped+0x[0-9a-f]*;stripped+0x[0-9a-f]* 20000$' before
+"$CALLTRAIL" export --to pprof -o stripped.pb.gz stripped.ctp
+"$CALLTRAIL" import -o back.ctp stripped.pb.gz
+"$CALLTRAIL" export --to folded back.ctp >after
+holds no-symbols-after-pprof cmp before after
+holds places-after-pprof [ "$("$CALLTRAIL" report --view flat back.ctp | grep -c 'stripped+0x.*\[')" = 0 ]
+for profile in stripped back; do
+    "$CALLTRAIL" symbolize $profile.ctp --debug-dir debug -o named.ctp >/dev/null || exit 1
+    "$CALLTRAIL" export --to folded named.ctp >$profile.named
+done
+holds symbolized-before grep -q ';main;outer;inner 20000$' stripped.named
+holds symbolized-after-pprof cmp stripped.named back.named
+
 # ---- perf: functions that are inlined into one whose own line is not there
 
 printf '%s\n' 'prog 7 1.000000: 1000 cpu-clock: ' \
