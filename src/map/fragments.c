@@ -118,8 +118,8 @@ static void find_parents(const struct candidates *c, struct functions *f, const 
         for (size_t i = 0; i < jumps->items.count; i++) {
             const struct jump *jump = &jumps->items.items[i];
             struct map_function *part = &f->items.items[jump->to];
-            uint32_t parent = is_candidate(c, f, jump->from) ? f->items.items[jump->from].parent
-                                                             : jump->from;
+            uint32_t parent =
+                is_candidate(c, f, jump->from) ? f->items.items[jump->from].parent : jump->from;
             parent = parent == IS_CALLED ? jump->from : parent;
             if (parent == NO_PARENT || parent == part->parent || part->parent == SEVERAL_PARENTS ||
                 part->parent == IS_CALLED)
