@@ -223,6 +223,8 @@ struct map_tables {
     uint32_t correction_count;
     const struct map_range *unmarkable;
     uint32_t unmarkable_count;
+    uint32_t function_count;
+    const struct map_function *functions;
 };
 
 enum { NO_ROW = -1 };

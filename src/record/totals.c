@@ -9,6 +9,8 @@ void totals_add_thread(struct totals *sum, const struct arena_thread *t)
     sum->walked += t->frames_walked;
     sum->checked += t->verify_checked;
     sum->differ += t->verify_differ;
+    sum->differ_by_cfi += t->verify_by_cfi;
+    sum->differ_by_frame_pointers += t->verify_by_frame_pointers;
     sum->lost += t->fired > t->arrived ? t->fired - t->arrived : 0;
     sum->merged += t->merged;
     sum->handler_ticks += t->handler_ticks;
@@ -34,6 +36,8 @@ void totals_add(struct totals *sum, const struct totals *part)
     sum->walked += part->walked;
     sum->checked += part->checked;
     sum->differ += part->differ;
+    sum->differ_by_cfi += part->differ_by_cfi;
+    sum->differ_by_frame_pointers += part->differ_by_frame_pointers;
     sum->marks_set += part->marks_set;
     sum->bounces += part->bounces;
     sum->reused += part->reused;
@@ -117,6 +121,8 @@ void totals_write(const struct totals *t, const struct fact_kinds *kinds, struct
     }
     profile_fact_u64(w, scope, index, "verify_checked", t->checked);
     profile_fact_u64(w, scope, index, "verify_differ", t->differ);
+    profile_fact_u64(w, scope, index, "verify_differ_cfi", t->differ_by_cfi);
+    profile_fact_u64(w, scope, index, "verify_differ_frame_pointers", t->differ_by_frame_pointers);
     profile_fact_f64(w, scope, index, "utime_s", t->utime_s);
     profile_fact_f64(w, scope, index, "stime_s", t->stime_s);
 }

@@ -469,7 +469,8 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
         }
         uint32_t rule = module.tables->rows[row].rule;
         const struct map_range *correction = map_find_correction(module.tables, look - module.base);
-        if (unlikely(correction) && (is_pc || correction->value == OUTERMOST_RULE))
+        if (unlikely(correction) &&
+            ((is_pc && !memory.without_corrections) || correction->value == OUTERMOST_RULE))
             rule = correction->value;
 
         if (likely(RULE_KIND(rule) != RULE_SPECIAL)) {

@@ -45,6 +45,7 @@ struct walk_memory {
     void *context;            /* for find_memory's use */
     struct walk_marks *marks; /* NULL: there are none */
     uint64_t restored_below;  /* registers that were saved below this have their values again */
+    bool without_corrections; /* only what the files' CFI says (walk_check.h) */
 };
 
 /*
