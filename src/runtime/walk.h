@@ -46,6 +46,7 @@ struct walk_memory {
     struct walk_marks *marks; /* NULL: there are none */
     uint64_t restored_below;  /* registers that were saved below this have their values again */
     bool without_corrections; /* only what the files' CFI says (walk_check.h) */
+    bool is_at_call;          /* the pc is a call's, where rows are right, not just any */
 };
 
 /*

@@ -546,6 +546,47 @@ static void a_wrong_correction_is_refuted_by_the_cfi(void **state)
     assert_false(walk_was_corrected(&modules, first, one.count));
 }
 
+static void a_stack_may_end_at_zero(void **state)
+{
+    (void)state;
+    add_code();
+    add_row(0x000, direct(RULE_RSP, 8, 0, 0), 0);
+    add_row(0x100, direct(RULE_RSP, 24, 2, 0), 0);
+    struct map_special s = special(CFA_REG, X86_RSP, 24);
+    s.flags = SPECIAL_GUESSED;
+    add_special(0x200, s);
+    registers.value[X86_RIP] = CODE(0x001);
+    stack[0] = CODE(0x110); /* its caller's rbp is at word 2, its return address at word 3 */
+    struct walk_frame frames[8];
+    struct walk_memory memory = code_and_stack(false);
+    struct walk_result result = walk_frames(&modules, &registers, &memory, frames, 8);
+    assert_int_equal(result.end, WALK_COMPLETE);
+    assert_int_equal(result.count, 2);
+    assert_int_equal(frames[1].pc, CODE(0x110));
+    assert_int_equal(frames[1].slot, 0);
+    assert_int_equal(frames[1].flags, FRAME_SPECIAL);
+    struct walk_frame again[8];
+    for (int i = 0; i < 2; i++) { /* the second time from the cache */
+        memory = code_and_stack(false);
+        result = walk_frames_cached(&cache, &modules, &registers, &memory, again, 8);
+        assert_int_equal(result.end, WALK_COMPLETE);
+        assert_memory_equal(again, frames, 2 * sizeof *frames);
+    }
+    /* A frame pointer, a guess, an address that is not behind a call, an interrupted frame: none
+       of these is at the end of a stack. */
+    static const struct {
+        uint64_t rbp, return_address;
+    } broken[] = {{AT(9), 0x110}, {0, 0x210}, {0, 0x113}, {0, 0}};
+    for (unsigned i = 0; i < 4; i++) {
+        stack[2] = broken[i].rbp;
+        stack[0] = broken[i].return_address ? CODE(broken[i].return_address) : 0;
+        memory = code_and_stack(false);
+        result = walk_frames(&modules, &registers, &memory, frames, 8);
+        assert_int_equal(result.end, WALK_NO_MODULE);
+        assert_int_equal(frames[result.count - 1].pc, 0);
+    }
+}
+
 static void frame_pointers_speak_against_a_wrong_row(void **state)
 {
     (void)state;
@@ -599,6 +640,7 @@ int main(void)
         cmocka_unit_test_setup(frames_made_by_decoding_are_marked, setup),
         cmocka_unit_test_setup(the_cache_forgets_with_another_set_of_modules, setup),
         cmocka_unit_test_setup(a_wrong_correction_is_refuted_by_the_cfi, setup),
+        cmocka_unit_test_setup(a_stack_may_end_at_zero, setup),
         cmocka_unit_test_setup(frame_pointers_speak_against_a_wrong_row, setup),
         cmocka_unit_test_setup(memory_of_this_process_is_asked_for_page_by_page, setup),
     };
