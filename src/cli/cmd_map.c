@@ -54,6 +54,9 @@ static void cfa_text(const struct map_special *s, char *text)
     case CFA_SIGNAL:
         snprintf(text, TEXT_SIZE, "signal");
         break;
+    case CFA_SWITCHED:
+        snprintf(text, TEXT_SIZE, "switched");
+        break;
     case CFA_END:
         snprintf(text, TEXT_SIZE, "end");
         break;
@@ -209,7 +212,8 @@ static const struct {
 } sources[] = {{SYMBOLS_SYMTAB, ".symtab"},
                {SYMBOLS_DYNSYM, ".dynsym"},
                {SYMBOLS_DEBUG_FILE, "debug file"},
-               {SYMBOLS_MINIDEBUG, ".gnu_debugdata"}};
+               {SYMBOLS_MINIDEBUG, ".gnu_debugdata"},
+               {SYMBOLS_GO, ".gopclntab"}};
 
 enum { SOURCE_COUNT = sizeof sources / sizeof sources[0] };
 
@@ -232,6 +236,8 @@ static void print_summary_json(const struct map *map, const char *path, bool was
     json_unsigned(json, "code_bytes", h->counts.bytes_code);
     json_unsigned(json, "code_bytes_cfi", h->counts.bytes_cfi);
     json_unsigned(json, "code_bytes_decoded", h->counts.bytes_decoded);
+    json_bool(json, "go", h->flags & MAP_IS_GO);
+    json_unsigned(json, "code_bytes_go", h->counts.bytes_go);
     json_unsigned(json, "function_count", map->function_count);
     json_unsigned(json, "functions_named", count_functions(map, FUNCTION_HAS_SYMBOL));
     json_unsigned(json, "functions_cold_parts", count_functions(map, FUNCTION_FRAGMENT));
@@ -261,9 +267,11 @@ static void print_summary_text(const struct map *map, const char *path, bool was
             printf("%s%s", n++ ? ", " : "from ", sources[i].name);
     printf("\n  functions   %u, of which %u named, %u cold parts\n", map->function_count,
            count_functions(map, FUNCTION_HAS_SYMBOL), count_functions(map, FUNCTION_FRAGMENT));
-    printf("  code        %" PRIu64 " bytes: %.2f%% described by CFI, %.2f%% by decoding\n",
-           h->counts.bytes_code, 100 * (double)h->counts.bytes_cfi / code,
-           100 * (double)h->counts.bytes_decoded / code);
+    printf("  code        %" PRIu64 " bytes: %.2f%% described by CFI, ", h->counts.bytes_code,
+           100 * (double)h->counts.bytes_cfi / code);
+    if (h->flags & MAP_IS_GO)
+        printf("%.2f%% by Go's table, ", 100 * (double)h->counts.bytes_go / code);
+    printf("%.2f%% by decoding\n", 100 * (double)h->counts.bytes_decoded / code);
     printf("  unwind      %u rows from %" PRIu64 " FDEs, %" PRIu64 " unknown, %u special rules",
            map->tables.row_count, h->counts.fdes, h->counts.rows_unknown,
            map->tables.special_count);
