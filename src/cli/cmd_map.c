@@ -124,6 +124,7 @@ static void print_rows(const struct map *map, struct json *json)
         }
         if (json) {
             json_bool(json, "decoded", guessed[0] != '\0');
+            json_bool(json, "caller_was_interrupted", s.flags & SPECIAL_EXACT_PC);
             json_close(json, '}');
         } else {
             puts(guessed);
@@ -150,7 +151,7 @@ static void print_function_text(const struct map *map, const struct map_function
         printf(", %s", map_string(map, map->aliases[f->alias_first + k]));
     if ((f->flags & FUNCTION_FRAGMENT) && f->parent < map->function_count)
         print_parent(map, &map->functions[f->parent]);
-    if (!(f->flags & FUNCTION_HAS_CFI))
+    if (!(f->flags & (FUNCTION_HAS_CFI | FUNCTION_IS_GO)))
         fputs("  (no unwind information)", stdout);
     if (map_find_unmarkable(&map->tables, f->start))
         fputs("  (uses its return address)", stdout);
@@ -169,7 +170,7 @@ static void print_function_json(const struct map *map, const struct map_function
         json_string(json, NULL, map_string(map, map->aliases[f->alias_first + k]));
     json_close(json, ']');
     json_bool(json, "symbol", f->flags & FUNCTION_HAS_SYMBOL);
-    json_bool(json, "unwind", f->flags & FUNCTION_HAS_CFI);
+    json_bool(json, "unwind", f->flags & (FUNCTION_HAS_CFI | FUNCTION_IS_GO));
     json_bool(json, "ifunc", f->flags & FUNCTION_IFUNC);
     json_bool(json, "uses_return_address", map_find_unmarkable(&map->tables, f->start) != NULL);
     if ((f->flags & FUNCTION_FRAGMENT) && f->parent < map->function_count)

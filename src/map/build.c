@@ -208,6 +208,18 @@ static void make_index(struct build *b)
     }
 }
 
+static void note_go_functions(struct build *b)
+{
+    for (size_t k = 0; b->go.function_count && k < b->functions.items.count; k++) {
+        struct map_function *fn = &b->functions.items.items[k];
+        uint64_t start = b->file.base + fn->start;
+        struct go_function f;
+        if (go_function_at(&b->go, go_function_behind(&b->go, start), &f) && f.start == start &&
+            f.stack_values)
+            fn->flags |= FUNCTION_IS_GO;
+    }
+}
+
 /* Go looks at its return addresses whenever it likes to. */
 static void keep_go_unmarked(struct build *b)
 {
@@ -344,6 +356,7 @@ int map_build_elf(struct elf_file *file, FILE *out, struct ct_error *err)
                                     .special_count = (uint32_t)b.table.specials.count};
         fragments_join(&b.file, &tables, &b.functions);
         code_pass(&b.file, &b.cfi, &b.functions, &tables, &b.table, &b.corrections, &b.unmarkable);
+        note_go_functions(&b);
         keep_go_unmarked(&b);
         finish_index(&b);
         status = write_all(&b, out, err);

@@ -147,6 +147,7 @@ enum function_flags {
     FUNCTION_FRAGMENT = 4, /* a .cold part; `parent` is the function it belongs to */
     FUNCTION_LABEL = 8,    /* only labels without a type name it */
     FUNCTION_IFUNC = 16,   /* the symbol is an indirect function: this is its resolver */
+    FUNCTION_IS_GO = 32,   /* Go's table describes it */
 };
 
 #define NO_PARENT UINT32_MAX
