@@ -1,6 +1,7 @@
 /* calltrail map: prints the map of one module. Addresses are those of the file, as readelf's. */
 #include "base/json.h"
 #include "cli/commands.h"
+#include "elf/program_kind.h"
 #include "elf/symbols.h"
 #include "map/cache.h"
 
@@ -218,6 +219,19 @@ static const struct {
 
 enum { SOURCE_COUNT = sizeof sources / sizeof sources[0] };
 
+/* What kind of program it is; false for a library. */
+static bool look_at_program(const char *path, struct program *out)
+{
+    struct elf_file file;
+    if (elf_open_identity(path, &file, NULL) != CT_OK)
+        return false;
+    bool is_program = elf_program_entry(&file) != 0;
+    if (is_program)
+        *out = program_of(&file);
+    elf_close(&file);
+    return is_program;
+}
+
 static void print_summary_json(const struct map *map, const char *path, bool was_cached,
                                struct json *json)
 {
@@ -227,6 +241,11 @@ static void print_summary_json(const struct map *map, const char *path, bool was
     json_string(json, "file", path);
     json_string(json, "build_id", build_id);
     json_bool(json, "from_cache", was_cached);
+    struct program program;
+    if (look_at_program(path, &program)) {
+        json_string(json, "program", program_kind_names[program.kind]);
+        json_string(json, "program_reason", program.reason);
+    }
     json_unsigned(json, "base", h->base);
     json_unsigned(json, "span_bytes", h->span);
     json_open(json, "names_from", '[');
@@ -260,6 +279,9 @@ static void print_summary_text(const struct map *map, const char *path, bool was
     double code = h->counts.bytes_code ? (double)h->counts.bytes_code : 1;
     printf("%s\n", path);
     printf("  build-id    %s\n", *build_id ? build_id : "none");
+    struct program program;
+    if (look_at_program(path, &program) && program.kind != PROGRAM_ORDINARY)
+        printf("  program     %s\n", program.reason);
     printf("  names       ");
     if (!h->symbol_sources)
         printf("none");
