@@ -44,14 +44,23 @@ bool elf_program_header(const struct elf_file *f, unsigned i, GElf_Phdr *out)
     return true;
 }
 
+/* What a segment has both in the file and in memory: a hostile one may say anything. */
+static uint64_t loaded_bytes(const GElf_Phdr *p)
+{
+    if (p->p_type != PT_LOAD)
+        return 0;
+    return p->p_filesz < p->p_memsz ? p->p_filesz : p->p_memsz;
+}
+
 const uint8_t *elf_bytes_at(const struct elf_file *f, uint64_t address, uint64_t size)
 {
     GElf_Phdr p;
     for (unsigned i = 0; elf_program_header(f, i, &p); i++) {
-        if (p.p_type != PT_LOAD || address < p.p_vaddr || address - p.p_vaddr >= p.p_filesz)
+        uint64_t loaded = loaded_bytes(&p);
+        if (address < p.p_vaddr || address - p.p_vaddr >= loaded)
             continue;
         uint64_t in = address - p.p_vaddr;
-        if (size > p.p_filesz - in || p.p_offset > f->file.size || in > f->file.size - p.p_offset ||
+        if (size > loaded - in || p.p_offset > f->file.size || in > f->file.size - p.p_offset ||
             size > f->file.size - p.p_offset - in)
             return NULL;
         return f->file.bytes + p.p_offset + in;
@@ -123,8 +132,8 @@ static int collect_code(struct elf_file *f, struct ct_error *err)
         return ct_fail(err, "%s: is a separate debug file: it holds no code", f->path);
     GElf_Phdr p;
     for (unsigned i = 0; !f->header.e_shnum && elf_program_header(f, i, &p); i++) {
-        if (p.p_type == PT_LOAD && (p.p_flags & PF_X) && p.p_filesz)
-            vec_push(&f->code, (struct code_range){p.p_vaddr, p.p_vaddr + p.p_filesz,
+        if ((p.p_flags & PF_X) && loaded_bytes(&p))
+            vec_push(&f->code, (struct code_range){p.p_vaddr, p.p_vaddr + loaded_bytes(&p),
                                                    f->file.bytes + p.p_offset, ""});
     }
     if (!f->code.count)
