@@ -2,9 +2,8 @@
  * Puts the original code back while the program runs, whatever its threads do.
  *
  * Nothing is written to the code. A second mapping of the module's file, made when the module was
- * edited, takes the place of the first in one system call: whoever wants to run code there at that
- * moment waits in the kernel until it is done, so every instruction is either the old or the new
- * one.
+ * edited, takes the place of the first in one system call (edit/live.c), so every instruction is
+ * either the old or the new one.
  *
  * All edits but one kind change whole instructions into one, so that a thread, wherever it stopped,
  * finds an instruction there. The one kind is the room that short sites hop to, between functions
@@ -14,6 +13,7 @@
 #include "runtime/exact.h"
 
 #include "runtime/arch/x86_64/syscall.h"
+#include "runtime/edit/observe.h"
 #include "runtime/thread.h"
 
 #include <fcntl.h>
@@ -75,11 +75,9 @@ bool pristine_put_back(struct pristine *p, unsigned k)
 {
     if (!p->copies[k])
         return false;
-    raw_syscall3(SYS_mprotect, (long)p->copies[k], (long)p->bytes, PROT_READ | PROT_EXEC);
-    long got = raw_syscall6(SYS_mremap, (long)p->copies[k], (long)p->bytes, (long)p->bytes,
-                            MREMAP_MAYMOVE | MREMAP_FIXED, (long)p->start, 0);
+    bool done = live_swap(p->copies[k], p->start, p->bytes);
     p->copies[k] = NULL;
-    return got == (long)p->start;
+    return done;
 }
 
 bool pristine_keep_rooms(const struct edited_module *m, struct pristine *p)
@@ -130,26 +128,6 @@ static void put_rooms_back(void)
             if (m->pristine[k].has_rooms)
                 pristine_put_back(&m->pristine[k], 1);
     }
-}
-
-long thread_read(uint32_t tid, const char *name, char *text, unsigned bytes)
-{
-    char path[48] = "/proc/self/task/";
-    unsigned length = sizeof "/proc/self/task/" - 1, digits = 1;
-    for (uint32_t n = tid; n >= 10; n /= 10)
-        digits++;
-    for (unsigned i = digits; i-- > 0; tid /= 10)
-        path[length + i] = (char)('0' + tid % 10);
-    length += digits;
-    for (unsigned i = 0; name[i] && length < sizeof path - 1; i++)
-        path[length++] = name[i];
-    path[length] = 0;
-    long fd = raw_syscall4(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return fd;
-    long count = raw_syscall3(SYS_read, fd, (long)text, bytes);
-    raw_syscall3(SYS_close, fd, 0, 0);
-    return count;
 }
 
 bool thread_sleeps(uint32_t tid)
