@@ -16,15 +16,16 @@ calls_table:
 ranges_table:
 
         .text
-        .balign 4096
+        .balign 4096, 0xcc
+        .skip   256, 0xcc
 
-        /* One is 0x201 bytes behind the other: half of a distance leads to an int3. */
+        /* One is 0x203 bytes behind the other: half of a distance leads to no instruction. */
         .globl callee_a, callee_b
 callee_a:
         lea     7(%rdi), %rax
         incq    %fs:calls_a@tpoff
         ret
-        .skip   0x201 - (. - callee_a), 0xcc
+        .skip   0x203 - (. - callee_a), 0xcc
 callee_b:
         mov     %rdi, %rax
         incq    %fs:calls_b@tpoff

@@ -66,7 +66,8 @@ static inline long right_range(int number, long x)
     }
 }
 
-/* --- both ways of each site -------------------------------------------------------------------- */
+/* --- both ways of each site --------------------------------------------------------------------
+ */
 
 static uint8_t range_old[RANGES][MOST_RANGE_BYTES], range_new[RANGES][MOST_RANGE_BYTES];
 static uint8_t *range_stub[RANGES];
@@ -102,8 +103,8 @@ static uint8_t *write_stub(uint8_t *stub, const struct range *r)
 }
 
 /*
- * The stubs lie where the last bytes of a jump to them are int3: a thread that goes on in the middle
- * of one is sure to be noticed. So are those behind it.
+ * The stubs lie where the last bytes of a jump to them are int3: a thread that goes on in the
+ * middle of one is sure to be noticed. So are those behind it.
  */
 static inline void make_sites(void)
 {
@@ -170,7 +171,8 @@ static inline struct live_text own_text(void)
     return text;
 }
 
-/* --- what live.c asks of the rest of the runtime ------------------------------------------------ */
+/* --- what live.c asks of the rest of the runtime ------------------------------------------------
+ */
 
 enum { KNOWN_THREADS = 1 << 16 };
 static uint64_t stack_tops[KNOWN_THREADS]; /* by the last bits of the thread's number */
