@@ -9,6 +9,7 @@
 #   make check-exact     every call counted: against callgrind, and the torture programs
 #   make check-events    events against what programs know of themselves; the torture programs under them
 #   make check-exact-steps engine exact at every call of 5 million single steps of real programs
+#   make check-live      code that changes while 64 threads run it, for five minutes
 #   make check-loss      ends at random moments, full disks, signals: no sample is lost
 #   make check-stops     random stops of real programs against eu-stack and gdb
 #   make check-real      real programs from Debian's packages, plain and recorded
@@ -28,7 +29,7 @@ comma := ,
 BUILD := build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 MESON_FLAGS := --prefix=$(PREFIX) $(if $(SANITIZE),-Db_sanitize=$(SANITIZE) -Db_lundef=false)
 
-.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-exact check-exact-steps check-events check-loss check-stops check-full fuzz bench install clean check-exports check-diff check-real check-agreement
+.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-exact check-exact-steps check-events check-live check-loss check-stops check-full fuzz bench install clean check-exports check-diff check-real check-agreement
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) calltrail libcalltrail-rt.so libcalltrail-events.so libcalltrail-events-new.so
@@ -87,6 +88,9 @@ check-events: setup-tests
 		scripts/check-torture --full --event $$event --only '^r(0[1-9]|1[0-9]|2[0-2]|39|4[0-5])' || exit 1; done
 	@scripts/setup real
 	@scripts/check-real --event heap,wall --only 'redis|nginx|firefox' --seconds 1.5
+
+check-live: setup-tests
+	@bash tests/cli/test_live.sh --long
 
 check-loss: setup-tests
 	@$(MAKE) --no-print-directory tests

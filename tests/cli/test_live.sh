@@ -38,7 +38,7 @@ fault "frames of handlers are not looked at" 4 "a handler goes back inside"
 fault "a child finds it closed" 5 "the child finds it closed"
 fault "bytes are written one by one" 6 "while it changes: "
 
-timeout -s KILL $((seconds + 110)) ./live_storm "$seconds" "$changes" >said 2>cost
+timeout -s KILL $((seconds + 300)) ./live_storm "$seconds" "$changes" >said 2>cost
 status=$?
 check "storm" "0 failures 0, refused 0" "$status $(sed 's/.*; //' said)"
 check "changes" 1 "$(($(sed 's/ .*//' said) >= changes))"
