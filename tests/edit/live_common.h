@@ -7,10 +7,12 @@
 #include "runtime/process.h"
 
 #include <fcntl.h>
+#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { CALLS = 64, RANGES = 5, MOST_RANGE_BYTES = 32, CALL_BYTES = 5, PAGE = 4096 };
@@ -169,6 +171,20 @@ static inline struct live_text own_text(void)
     if (maps)
         fclose(maps);
     return text;
+}
+
+/* Without them, threads that never sleep are not seen, and ranges not changed. */
+static inline bool has_perf_events(void)
+{
+    struct perf_event_attr a = {.type = PERF_TYPE_SOFTWARE,
+                                .size = sizeof a,
+                                .config = PERF_COUNT_SW_TASK_CLOCK,
+                                .exclude_kernel = 1,
+                                .exclude_hv = 1};
+    long fd = syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    if (fd >= 0)
+        close((int)fd);
+    return fd >= 0;
 }
 
 /* --- what live.c asks of the rest of the runtime ------------------------------------------------

@@ -33,7 +33,7 @@ enum { INPUT = 12345 };
 static struct shared {
     pid_t tids[PARTS];
     long result;
-    _Atomic int go_on; /* the handlers that do not sleep wait for it */
+    _Atomic int go_on, runs; /* a worker that does not sleep waits for the first */
     sem_t semaphore;
 } * shared;
 
@@ -63,7 +63,7 @@ static bool hear(int fd, void *what, size_t bytes)
 /* --- the process that is looked at --------------------------------------------------------------
  */
 
-enum { RUN_RANGE, RUN_CALL, SLEEP, LOOK_IN_CHILD };
+enum { RUN_RANGE, RUN_CALL, SLEEP, LOOK_IN_CHILD, VFORK, RUN_UNSEEN };
 enum { EDIT, PUT_BACK, EDIT_WITH_HOOK, CALLS_TO_B };
 enum { IN_EPOLL, IN_POLL, IN_RECV, IN_SEMAPHORE, SLEEPS };
 static const int sleeping_call[SLEEPS] = {SYS_epoll_wait, SYS_poll, SYS_recvfrom, SYS_futex};
@@ -110,6 +110,33 @@ static long look_in_child(int range)
     return status;
 }
 
+/* A child that uses this memory, until it is woken. */
+static long wait_for_vfork(void)
+{
+    int status = -1;
+    pid_t child = vfork();
+    if (child == 0) {
+        char byte;
+        _exit(read(wake[0], &byte, 1) != 1);
+    }
+    waitpid(child, &status, 0);
+    return status;
+}
+
+/* Runs without a system call and without a signal that could get through. */
+static long run_unseen(void)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    shared->runs = 1;
+    while (!shared->go_on)
+        ;
+    shared->go_on = shared->runs = 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return 0;
+}
+
 static void on_sleeping_signal(int number)
 {
     char byte;
@@ -139,10 +166,12 @@ static void *worker(void *unused)
     know_this_thread();
     shared->tids[WORKER] = gettid();
     while (hear(orders[WORKER][0], &m, sizeof m)) {
-        long result = m.what == RUN_RANGE  ? ranges[m.number].function(INPUT, twice)
-                      : m.what == RUN_CALL ? calls[m.number].function(INPUT)
-                      : m.what == SLEEP    ? sleep_in(m.number)
-                                           : look_in_child(m.number);
+        long result = m.what == RUN_RANGE       ? ranges[m.number].function(INPUT, twice)
+                      : m.what == RUN_CALL      ? calls[m.number].function(INPUT)
+                      : m.what == SLEEP         ? sleep_in(m.number)
+                      : m.what == LOOK_IN_CHILD ? look_in_child(m.number)
+                      : m.what == VFORK         ? wait_for_vfork()
+                                                : run_unseen();
         say(answers[WORKER][1], &result, sizeof result);
     }
     return unused;
@@ -467,6 +496,35 @@ static void try_fork(int range)
     must_put_back(range);
 }
 
+/* Where the child of vfork is in this memory is not known. */
+static void try_vfork(int range)
+{
+    char byte = 0;
+    snprintf(where, sizeof where, "range %d, a child of vfork runs", range);
+    order(WORKER, VFORK, 0, 0);
+    wait_for_call(SYS_vfork);
+    must_refuse(range, "the child was not waited for");
+    say(wake[1], &byte, 1);
+    check(answer(WORKER) == 0, "the child");
+    must_edit(range, late_ns);
+    must_put_back(range);
+}
+
+/* A thread that never sleeps, and that no signal reaches, is seen all the same. */
+static void try_busy(int range)
+{
+    if (!has_perf_events())
+        return;
+    snprintf(where, sizeof where, "range %d, a thread runs with all signals blocked", range);
+    order(WORKER, RUN_UNSEEN, 0, 0);
+    while (!shared->runs)
+        sched_yield();
+    must_edit(range, late_ns);
+    must_put_back(range);
+    shared->go_on = 1;
+    check(answer(WORKER) == 0, "the thread");
+}
+
 /* A call that is run at any moment in which something has been written. */
 static void try_call(int number)
 {
@@ -513,6 +571,7 @@ static const struct {
     void (*try)(int number);
     int first, end;
 } tries[] = {{FAULT_NO_WAIT, try_boundaries, 0, RANGES}, {FAULT_NONE, try_outside, 0, RANGES},
+             {FAULT_NONE, try_vfork, 0, RANGES},         {FAULT_NONE, try_busy, 0, RANGES},
              {FAULT_NO_CLOSE, try_start, 0, RANGES},     {FAULT_NO_FRAMES, try_handlers, 0, RANGES},
              {FAULT_NOT_FORKED, try_fork, 0, RANGES},    {FAULT_SIGNALS, try_sleep, 0, SLEEPS},
              {FAULT_IN_PLACE, try_call, 18, 22}}; /* one of these lies on two pages */

@@ -335,6 +335,10 @@ int main(int argc, char **argv)
 {
     double seconds = argc > 2 ? atof(argv[1]) : 1;
     long most = argc > 2 ? atol(argv[2]) : 1000;
+    if (!has_perf_events()) {
+        puts("skip live storm: perf events are not permitted");
+        return 77;
+    }
     signal(SIGSEGV, on_fault);
     signal(SIGTRAP, on_fault);
     signal(SIGUSR1, on_user_signal);
