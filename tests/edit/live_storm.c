@@ -324,6 +324,25 @@ static void check_maps(void)
         fclose(maps);
 }
 
+/* Not all mappings that a process may have are taken from it; what was refused takes none. */
+static void try_many_pages(void)
+{
+    enum { PAGES = 16500, FEW = 100 };
+    static const uint8_t bytes[2][CALL_BYTES] = {{0xe8, 1, 2, 3, 4}, {0xe8, 5, 6, 7, 8}};
+    static struct live_site sites[PAGES];
+    const struct live_text anonymous = {.file = -1};
+    uint8_t *code = mmap(NULL, (size_t)PAGES * PAGE, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(code != MAP_FAILED);
+    for (long i = 0; i < PAGES; i++) {
+        memcpy(code + i * PAGE, bytes[0], CALL_BYTES);
+        sites[i] = (struct live_site){(uint64_t)(code + i * PAGE), bytes[0], bytes[1], CALL_BYTES,
+                                      CALL_BYTES};
+    }
+    CHECK(!live_replace(&anonymous, sites, PAGES, 0) && code[1] == 1);
+    CHECK(live_replace(&anonymous, sites, FEW, 0) && code[1] == 5 && code[FEW * PAGE + 1] == 1);
+}
+
 static void on_fault(int number)
 {
     static const char said[] = "a fault came up\n";
@@ -373,6 +392,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < count; i++)
         pthread_join(made[i], NULL);
     check_maps();
+    try_many_pages();
     CHECK(rounds > THREADS && handled > 0 && ranges_changed > 0);
     printf("%ld sites changed, %ld of them ranges; %ld rounds, %ld handlers; failures %ld, "
            "refused %ld\n",
