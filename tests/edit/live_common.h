@@ -190,12 +190,12 @@ static inline bool has_perf_events(void)
 /* --- what live.c asks of the rest of the runtime ------------------------------------------------
  */
 
-enum { KNOWN_THREADS = 1 << 16 };
-static uint64_t stack_tops[KNOWN_THREADS]; /* by the last bits of the thread's number */
+enum { KNOWN_THREADS = 1 << 22 }; /* no thread has a higher number */
+static uint64_t stack_tops[KNOWN_THREADS];
 
 static inline void know_this_thread(void)
 {
-    stack_tops[gettid() % KNOWN_THREADS] = (uint64_t)__builtin_frame_address(0) + 64;
+    stack_tops[gettid()] = (uint64_t)__builtin_frame_address(0) + 64;
 }
 
 bool is_confined(void)
@@ -205,7 +205,7 @@ bool is_confined(void)
 
 uint64_t thread_stack_top(uint32_t tid)
 {
-    return stack_tops[tid % KNOWN_THREADS];
+    return tid < KNOWN_THREADS ? stack_tops[tid] : 0;
 }
 
 #endif

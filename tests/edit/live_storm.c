@@ -247,7 +247,9 @@ static void change_calls(long n)
 
 /*
  * From instructions to a jump, and back: mostly the one at whose entrance nobody has to wait, since
- * all the others do so with all their might, and now and then all of them at once.
+ * all the others do so with all their might, and now and then all of them at once. That may be
+ * refused: a handler waits at an entrance, on top of a thread that is inside, or a thread gets no
+ * processor for so long.
  */
 static void change_ranges(long n)
 {
@@ -258,9 +260,11 @@ static void change_ranges(long n)
         for (int i = 0; i < RANGES; i++)
             if (i == 0 || n % 5 == 0)
                 sites[count++] = range_change(i, is_edit);
-        if (!live_replace(&text, sites, count, UINT64_C(100000000000))) {
+        if (!live_replace(&text, sites, count, UINT64_C(3000000000))) {
             refused++;
-            CHECK(!is_edit);
+            CHECK(is_edit);
+            for (uint32_t i = 0; i < count; i++)
+                CHECK(memcmp((void *)sites[i].address, sites[i].old_bytes, sites[i].bytes) == 0);
             return;
         }
         changed += count;
@@ -400,5 +404,5 @@ int main(int argc, char **argv)
     fprintf(stderr, "us for calls %.1f, for ranges there and back %.1f\n",
             (double)in_calls / 1e3 / (double)call_changes,
             (double)in_ranges / 1e3 / (double)range_changes);
-    return failures || refused;
+    return failures != 0;
 }

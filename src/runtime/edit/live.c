@@ -30,8 +30,8 @@
  *    returned. New frames of that kind need a thread inside. So a thread that is outside, and in
  *    the frames of whose stack no such pc is saved, is out of it for good. observe.c sees both at
  *    one moment. These are all states that a thread can be in:
- *      - asleep in the kernel, or stopped: the kernel says where its pc is. It wakes there,
- * whenever that is, and not inside. In a page fault of an instruction inside, it is inside.
+ *      - asleep in the kernel, or stopped: the kernel says where its pc is. It wakes there, at
+ *        whatever time, and not inside. In a page fault of an instruction inside, it is inside.
  *      - running, or waiting for a processor: seen when the kernel next ticks in its user code.
  *        Signals have no part in that, so it may have blocked all of them.
  *      - in vfork: its child uses the same memory, and is no thread of this process. It is waited
@@ -42,7 +42,8 @@
  *    When all have been seen, the rest of the bytes is swapped in: nobody is inside, and at the
  *    start there is one instruction before and after.
  *
- * 5. If time runs out first, the first instruction is put back: right by 2.
+ * 5. If time runs out first, the first instruction is put back: right by 2. It always does where a
+ *    handler on top of a thread inside comes upon a jump to itself, and waits for us.
  *
  * 6. A child that is forked while an entrance is closed puts it back itself (live_forked), since
  * the thread that would do so is not there. Its only thread is on its way out of fork.
@@ -80,6 +81,7 @@ struct change {
     const struct live_site *sites;
     uint32_t count;
     uint64_t start, bytes;   /* the pages from the first site to the last */
+    uint64_t own_frame;      /* of the thread that makes the change */
     uint8_t *copies[STAGES]; /* of those pages; of those that no site is on, nothing but space */
 };
 
@@ -318,7 +320,7 @@ static bool close_and_wait(struct change *c, uint32_t runs, uint64_t patience_ns
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (!put_all(c, CLOSED, runs))
         return false;
-    if (observe_all_outside(c->sites, c->count, patience_ns))
+    if (observe_all_outside(c->sites, c->count, c->own_frame, patience_ns))
         return true;
     put(c, AS_BEFORE, runs);
     return false;
@@ -364,7 +366,10 @@ bool live_replace(const struct live_text *text, const struct live_site *sites, u
     raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof all);
     bool done = false;
     if (!__atomic_exchange_n((uint32_t *)&lock, 1, __ATOMIC_ACQUIRE)) {
-        struct change c = {.text = text, .sites = sites, .count = count};
+        struct change c = {.text = text,
+                           .sites = sites,
+                           .count = count,
+                           .own_frame = (uint64_t)__builtin_frame_address(0)};
         c.start = page_of(sites[0].address);
         c.bytes = page_of(end_of(&sites[count - 1]) - 1) + PAGE - c.start;
         done = change(&c, patience_ns);

@@ -398,16 +398,15 @@ static struct observation *begin(const struct live_site *sites, uint32_t count, 
 }
 
 /* Looks at all that have not been seen outside yet. */
-static bool look_at_all(struct observation *o, uint32_t self)
+static bool look_at_all(struct observation *o, uint32_t self, uint64_t own_frame)
 {
     bool all = true;
     for (uint32_t i = 0; i < o->watched_count; i++) {
         struct watched *w = &o->watched[i];
         if (w->is_done)
             continue;
-        if (w->tid == self) {
-            uint64_t sp = (uint64_t)__builtin_frame_address(0);
-            w->is_done = stack_leads_outside(o, self, sp);
+        if (w->tid == self) { /* what lies below is ours, and may have any addresses */
+            w->is_done = stack_leads_outside(o, self, own_frame);
         } else {
             enum sight sight = w->ring && was_outside(o, w) ? OUTSIDE : look(o, w->tid);
             w->is_done = sight == GONE || sight == OUTSIDE;
@@ -421,7 +420,8 @@ static bool look_at_all(struct observation *o, uint32_t self)
     return all;
 }
 
-bool observe_all_outside(const struct live_site *sites, uint32_t count, uint64_t patience_ns)
+bool observe_all_outside(const struct live_site *sites, uint32_t count, uint64_t own_frame,
+                         uint64_t patience_ns)
 {
     enum { SPARE = 64, FIRST_STEP_NS = 20000, LAST_STEP_NS = 1000000 };
     if (FAULT(FAULT_NO_WAIT))
@@ -436,7 +436,7 @@ bool observe_all_outside(const struct live_site *sites, uint32_t count, uint64_t
     struct timespec step = {0, FIRST_STEP_NS};
     for (;;) {
         is_listed = is_listed || list_threads(o, room);
-        all = is_listed && look_at_all(o, self);
+        all = is_listed && look_at_all(o, self, own_frame);
         if (all || clock_ns(CLOCK_MONOTONIC) >= deadline_ns)
             break;
         raw_syscall3(SYS_nanosleep, (long)&step, 0, 0);
