@@ -9,8 +9,8 @@ struct totals {
     uint64_t samples, complete, guessed; /* of walks: those with a frame that is a guess */
     uint64_t walked, checked, differ, lost, merged, threads_not_sampled;
     uint64_t differ_by_cfi, differ_by_frame_pointers; /* of those that differ */
-    uint64_t marks_set, bounces, reused, stale;  /* of the trampoline */
-    uint64_t calls, records, slow[SLOW_REASONS]; /* of engine exact */
+    uint64_t marks_set, bounces, reused, stale;       /* of the trampoline */
+    uint64_t calls, records, slow[SLOW_REASONS];      /* of engine exact */
     uint64_t sites, sites_not_edited, modules_not_edited;
     uint64_t bursts, calls_in_bursts, calls_between;
     uint64_t handler_ticks;
