@@ -189,9 +189,9 @@ bool walk_ends_at_zero(const struct walk_memory *memory, const struct walk_posit
                        struct walk_frame *frames, uint32_t count)
 {
     struct walk_memory code = *memory;
-    struct walk_frame *last = &frames[count - 1];
+    struct walk_frame *last = frames + count - 1;
     uint64_t bytes;
-    if (!count || at->bp != 0 || (last->flags & FRAME_SPECIAL))
+    if (at->bp != 0 || (last->flags & FRAME_SPECIAL))
         return false;
     for (uint32_t i = 0; i < count; i++)
         if (frames[i].flags & (FRAME_GUESSED | FRAME_UNKNOWN))
