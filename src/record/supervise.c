@@ -421,7 +421,7 @@ static int find_program(struct record_options *options, char **path, struct ct_e
         return CT_OK;
     if (!from_outside || !can_be_outside(options))
         return CT_ERROR;
-    fprintf(stderr, "calltrail: %s: it is recorded from outside\n", err->text);
+    fprintf(stderr, "calltrail: recording from outside: %s\n", err->text);
     options->outside = true;
     return CT_OK;
 }

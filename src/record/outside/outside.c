@@ -80,7 +80,7 @@ static void end_process(struct outside *o, struct outside_process *p, uint64_t t
 static void take_exit(struct outside *o, const struct outside_record *r)
 {
     struct outside_process *p = outside_find(o, r->pid);
-    if (!p)
+    if (!p || r->time_ns < p->start_ns) /* events end where privileges change, too */
         return;
     outside_thread_end(p, r->tid, r->time_ns);
     if (!p->threads.count)

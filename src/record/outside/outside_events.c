@@ -89,7 +89,7 @@ static void raise_descriptors(struct rlimit *before)
 }
 
 /* A ring has an event of this process, which counts nothing. */
-static int open_rings(struct outside_events *e, int cpu, unsigned cpus, struct ct_error *err)
+static int open_rings(struct outside_events *e, int cpu, struct ct_error *err)
 {
     struct perf_event_attr a = describe(&e->wanted, false);
     a.inherit = a.inherit_thread = 0;
@@ -100,11 +100,6 @@ static int open_rings(struct outside_events *e, int cpu, unsigned cpus, struct c
             return CT_OK; /* a processor that is not there now */
         if (r.fd < 0)
             return outside_refuse(errno, &e->wanted, 0, err);
-        if (!outside_ring_map(&r, cpus)) {
-            int why = errno;
-            close(r.fd);
-            return outside_refuse_memory(why, err);
-        }
         vec_push(&e->rings, r);
     }
     return CT_OK;
@@ -130,12 +125,14 @@ int outside_events_begin(struct outside_events *e, const struct outside_wanted *
     key_set_init(&e->ids, sizeof(uint64_t));
     raise_descriptors(&e->descriptors_before);
     long cpus = sysconf(_SC_NPROCESSORS_CONF);
-    for (int cpu = 0; cpu < cpus; cpu++) {
-        int status = open_rings(e, cpu, (unsigned)cpus, err);
-        if (status != CT_OK) {
-            outside_events_end(e);
-            return status;
-        }
+    int status = CT_OK;
+    for (int cpu = 0; cpu < cpus && status == CT_OK; cpu++)
+        status = open_rings(e, cpu, err);
+    if (status == CT_OK && !outside_rings_map(e->rings.items, e->rings.count))
+        status = outside_refuse_memory(errno, err);
+    if (status != CT_OK) {
+        outside_events_end(e);
+        return status;
     }
     choose_window(e);
     return CT_OK;

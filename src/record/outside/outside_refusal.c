@@ -65,7 +65,7 @@ int outside_refuse_memory(int why, struct ct_error *err)
     int kilobytes = read_setting("/proc/sys/kernel/perf_event_mlock_kb", 0);
     if (why == EPERM)
         return ct_fail(err,
-                       "the rings for samples need 136 KB of locked memory for each processor: "
+                       "the rings for samples need 104 KB of locked memory for each processor: "
                        "kernel.perf_event_mlock_kb (it is %d, and others of this user may have "
                        "taken it), ulimit -l, or CAP_IPC_LOCK",
                        kilobytes);

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 
+#include <errno.h>
 #include <linux/perf_event.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,32 +17,62 @@ enum {
     MOST_SAMPLES_BYTES = 32 << 20,
     LEAST_SAMPLES_BYTES = 64 << 10,
     MOST_TALE_BYTES = 1 << 20,
-    LEAST_TALE_BYTES = 64 << 10
+    LEAST_TALE_BYTES = 32 << 10
 };
 
-bool outside_ring_map(struct outside_ring *r, unsigned cpus)
+static void unmap_ring(struct outside_ring *r)
+{
+    if (r->page)
+        munmap(r->page, (size_t)(r->bytes - (char *)r->page) + r->size);
+    r->page = NULL;
+}
+
+static bool map_ring(struct outside_ring *r, uint64_t bytes)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t most = r->has_samples ? MOST_SAMPLES_BYTES : MOST_TALE_BYTES;
-    uint64_t least = r->has_samples ? LEAST_SAMPLES_BYTES : LEAST_TALE_BYTES;
-    while (r->has_samples && most > least && most * cpus > ALL_SAMPLES_BYTES)
-        most /= 2;
-    for (uint64_t bytes = most; bytes >= least; bytes /= 2) {
-        void *map = mmap(NULL, page + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
-        if (map == MAP_FAILED)
+    void *map = mmap(NULL, page + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
+    if (map == MAP_FAILED)
+        return false;
+    r->page = map;
+    r->bytes = (char *)map + page;
+    r->size = bytes;
+    return true;
+}
+
+/* All of them, of one size for each kind; or none. */
+static bool map_all(struct outside_ring *rings, size_t count, uint64_t samples_bytes)
+{
+    uint64_t tale_bytes = samples_bytes / 4;
+    if (tale_bytes > MOST_TALE_BYTES)
+        tale_bytes = MOST_TALE_BYTES;
+    if (tale_bytes < LEAST_TALE_BYTES)
+        tale_bytes = LEAST_TALE_BYTES;
+    for (size_t i = 0; i < count; i++) {
+        if (map_ring(&rings[i], rings[i].has_samples ? samples_bytes : tale_bytes))
             continue;
-        r->page = map;
-        r->bytes = (char *)map + page;
-        r->size = bytes;
-        return true;
+        int why = errno;
+        while (i-- > 0)
+            unmap_ring(&rings[i]);
+        errno = why;
+        return false;
     }
+    return true;
+}
+
+bool outside_rings_map(struct outside_ring *rings, size_t count)
+{
+    uint64_t bytes = MOST_SAMPLES_BYTES;
+    while (bytes > LEAST_SAMPLES_BYTES && bytes * count / 2 > ALL_SAMPLES_BYTES)
+        bytes /= 2;
+    for (; bytes >= LEAST_SAMPLES_BYTES; bytes /= 2)
+        if (map_all(rings, count, bytes))
+            return true;
     return false;
 }
 
 void outside_ring_close(struct outside_ring *r)
 {
-    if (r->page)
-        munmap(r->page, (size_t)(r->bytes - (char *)r->page) + r->size);
+    unmap_ring(r);
     close(r->fd);
 }
 

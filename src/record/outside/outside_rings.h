@@ -15,8 +15,8 @@ struct outside_ring {
     uint64_t size; /* a power of two */
 };
 
-/* As large as may be locked; `cpus` have as much each. False: errno says why. */
-bool outside_ring_map(struct outside_ring *ring, unsigned cpus);
+/* Maps them all, as large as may be locked. False: errno says why. */
+bool outside_rings_map(struct outside_ring *rings, size_t count);
 void outside_ring_close(struct outside_ring *ring);
 
 void outside_waiting_free(struct outside_events *events);

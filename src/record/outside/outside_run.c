@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,17 +48,40 @@ static void run_child(const struct run *run, const char *path, const sigset_t *m
     _exit(127);
 }
 
+static bool changes_user(const char *path)
+{
+    struct stat file;
+    return stat(path, &file) == 0 && ((file.st_mode & S_ISUID)   ? file.st_uid != geteuid()
+                                      : (file.st_mode & S_ISGID) ? file.st_gid != getegid()
+                                                                 : false);
+}
+
+/* The kernel takes the events off a process that gets other privileges; root may put them back. */
+static void attach_after_exec(struct run *run, int begun)
+{
+    struct ct_error err;
+    char word;
+    while (read(begun, &word, 1) < 0 && errno == EINTR)
+        ;
+    for (size_t i = 0; i < run->outside.processes.count; i++)
+        outside_process_free(run->outside.processes.items[i]);
+    run->outside.processes.count = 0;
+    if (outside_attach(&run->outside, &run->child, 1, &err) != CT_OK)
+        fprintf(stderr, "calltrail: nothing is recorded: %s\n", err.text);
+}
+
 static int start_program(struct run *run, const char *path, const sigset_t *mask,
                          struct ct_error *err)
 {
-    int gate[2];
-    if (pipe2(gate, O_CLOEXEC) != 0)
+    int gate[2], begun[2]; /* it waits at the first; the second ends when it has called exec */
+    if (pipe2(gate, O_CLOEXEC) != 0 || pipe2(begun, O_CLOEXEC) != 0)
         return ct_fail_errno(err, errno, "%s: no process for it", path);
     fflush(stdout);
     run->child = fork();
     if (run->child == 0)
         run_child(run, path, mask, gate);
     close(gate[0]);
+    close(begun[1]);
     int status = run->child < 0 ? ct_fail_errno(err, errno, "%s: no process for it", path)
                                 : outside_follow(&run->outside, run->child, err);
     if (status == CT_OK && write(gate[1], "", 1) != 1)
@@ -65,6 +89,9 @@ static int start_program(struct run *run, const char *path, const sigset_t *mask
     close(gate[1]);
     if (status != CT_OK && run->child > 0)
         waitpid(run->child, NULL, 0);
+    else if (status == CT_OK && changes_user(path))
+        attach_after_exec(run, begun[0]);
+    close(begun[0]);
     return status;
 }
 
