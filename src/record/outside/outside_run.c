@@ -108,7 +108,13 @@ static int attach(struct run *run, struct ct_error *err)
         else if (errno == ESRCH)
             return ct_fail(err, "there is no process %d", pids->items.items[i]);
     }
-    return outside_attach(&run->outside, pids->items.items, pids->items.count, err);
+    CT_TRY(outside_attach(&run->outside, pids->items.items, pids->items.count, err));
+    size_t processes = run->outside.processes.count, threads = 0;
+    for (size_t i = 0; i < processes; i++)
+        threads += run->outside.processes.items[i]->threads.count;
+    fprintf(stderr, "calltrail: recording %zu process%s with %zu thread%s; Ctrl-C ends it\n",
+            processes, processes == 1 ? "" : "es", threads, threads == 1 ? "" : "s");
+    return CT_OK;
 }
 
 /* Have all of them ended? */

@@ -12,7 +12,7 @@
 int outside_run(const struct record_options *options, struct server *server, const char *path,
                 int *exit_status, struct ct_error *err);
 
-/* Whether events of this process could be opened: for doctor. */
+/* Whether the events of a process could be had; the error says why not. */
 int outside_try(pid_t pid, bool in_kernel, struct ct_error *err);
 
 #endif
