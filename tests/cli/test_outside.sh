@@ -15,6 +15,8 @@ build() { # program, source, compiler and flags
 for name in shares strict lives deep kernel_time service; do
     build $name $name gcc -O1
 done
+gcc -O2 -shared -fPIC -D_GNU_SOURCE -o "$work/same_tick.so" tests/outside/same_tick.c ||
+    echo "FAIL outside: same_tick cannot be built"
 build shares_static shares gcc -O1 -static
 build shares_asan shares gcc -O1 -fsanitize=address
 build shares_stripped shares gcc -O1 -static -s

@@ -100,10 +100,11 @@ def outside_of_a_program():
 
 def same_view_of_itself():
     """Environment, descriptors, limits, signals: what the program sees of itself."""
-    command = ["sh", "-c", "env | grep -v '^_='; ls -l /proc/self/fd | wc -l; ulimit -a; "
+    command = ["sh", "-c", "ulimit -Sn; env | grep -v '^_='; ls -l /proc/self/fd | wc -l; ulimit -a; "
                "grep Sig /proc/self/status | grep -v SigQ"]
-    done = record("--outside", *command)
-    same_as_plain(command, done)
+    limit = ["sh", "-c", 'ulimit -Sn 200; exec "$@"', "-"]
+    done = run([*limit, calltrail, "record", "-o", profile, "--outside", *command])
+    same_as_plain(command, done, limit)
 
 
 def program(name, **options):
@@ -211,6 +212,44 @@ def fast():
     seen = (p["samples"] + p["lost"]) / (p["utime_s"] * 10000)
     must(0.7 < seen < 1.3, "%d samples, %d lost, %.3f s" % (p["samples"], p["lost"], p["utime_s"]))
 
+
+def same_tick(*command):
+    """The same ticks, walked from the kernel's records and from the whole stacks: all the same."""
+    def check():
+        plain = run(command)
+        for window, most_cut in (("1024", 1), ("32768", 0.5)):
+            file = path("ticks")
+            if os.path.exists(file):
+                os.unlink(file)
+            done = run(command, env={**os.environ, "LD_PRELOAD": path("same_tick.so"),
+                                     "SAME_TICK_FILE": file, "SAME_TICK_WINDOW": window})
+            must((done.stdout, done.returncode) == (plain.stdout, plain.returncode), done.stderr)
+            compared = run([os.path.join(os.path.dirname(calltrail), "tests/same_tick_compare"), file])
+            numbers = [int(n) for n in re.findall(r"\d+", compared.stdout.splitlines()[-1])]
+            must(compared.returncode == 0 and len(numbers) == 6, compared.stdout[-500:])
+            samples, other, cut, differ, complete, frames = numbers
+            must(samples >= 15 and other <= 0.1 * samples and not differ, compared.stdout)
+            must(complete >= 0.8 * samples and frames > 3 * samples, compared.stdout)
+            must(cut <= most_cut * samples, compared.stdout)
+            print("  %s, window %s: %s" % (command[0], window, compared.stdout.splitlines()[-1]))
+    return check
+
+
+PERL = r"""$x{$_ % 1000} .= $_ . chr(65 + $_ % 26) for 1 .. 400000; print length(join '', %x), "\n" """
+PYTHON = """
+def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
+def deep(n): return deep(n - 1) + 1 if n else len(sorted(str(x * x) for x in range(50000)))
+print(deep(300), fib(22), deep(30))
+"""
+LUA = """
+local function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end
+local t = {} for i = 1, 200000 do t[i] = tostring(i * 7919 % 200003) end table.sort(t)
+print(fib(27), t[1])
+"""
+SQL = """
+with recursive n(i) as (select 1 union all select i + 1 from n where i < 150000)
+select count(*), sum(length(t)) from (select hex(i * 7919 % 100003) as t from n order by t);
+"""
 
 # --- processes that run already --------------------------------------------------------------------
 
@@ -482,6 +521,24 @@ def removed_file():
     check_shares(samples=20)
 
 
+def losses():
+    """A recorder that stands still loses samples, and says how many."""
+    target = start_lives("tttt")
+    recorder = Recorder("-F", "10000", "--window", "63", "-p", str(target.pid))
+    recorder.process.send_signal(signal.SIGSTOP)
+    target.communicate("go\n", timeout=120)
+    recorder.process.send_signal(signal.SIGCONT)
+    must(recorder.end() == 0, recorder.errors)
+    p = facts()
+    cpu_s = p["utime_s"]
+    must(p["lost_in_ring"] > 0.2 * p["samples"] and "records are lost" in recorder.errors,
+         "%d lost: %s" % (p["lost_in_ring"], recorder.errors))
+    must(p["samples"] > 100 and share(contexts(), "in_thread", "hot") > 0.95, str(contexts()))
+    if cpu_s:
+        seen = (p["samples"] + p["lost_in_ring"]) / (cpu_s * 10000)
+        must(0.6 < seen < 1.5, "%d samples, %d lost in %.3f s" % (p["samples"], p["lost_in_ring"], cpu_s))
+
+
 # --- kernel time -----------------------------------------------------------------------------------
 
 def kernel_time():
@@ -526,10 +583,15 @@ CHECKS = [
     ("--delay and --duration", times),
     ("stacks higher than the window", windows),
     ("10 kHz: samples are there or counted as lost", fast),
+    ("the same ticks: perl", same_tick("perl", "-e", PERL)),
+    ("the same ticks: python3", same_tick("/usr/bin/python3", "-c", PYTHON)),
+    ("the same ticks: lua5.4", same_tick("lua5.4", "-e", LUA)),
+    ("the same ticks: sqlite3", same_tick("sqlite3", ":memory:", SQL)),
     ("-p: fork and a thread", lives("ft", 7, ["in_child", "in_thread"], 2)),
     ("-p: exec", lives("x", 7, ["after_exec"], 2)),
     ("-p: a thread, exec, a child, and death", lives("txfk", -9, ["in_thread", "after_exec", "in_child"], 3)),
     ("-p: attached and detached 50 times under load", attach_and_detach),
+    ("-p: losses are counted", losses),
     ("-p: SIGUSR2", snapshot),
     ("-p: recover", recovered),
     ("-p: a file that was removed", removed_file),

@@ -193,6 +193,7 @@ static void take_record(void *context, const struct outside_record *r)
         break;
     case OUTSIDE_LOST:
         o->lost += r->lost;
+        o->lost_told += r->lost;
         break;
     }
 }
@@ -200,5 +201,8 @@ static void take_record(void *context, const struct outside_record *r)
 void outside_read(struct outside *o, bool all)
 {
     outside_events_read(&o->events, all, take_record, o);
+    uint64_t counted = all ? outside_events_lost(&o->events) : 0;
+    if (counted > o->lost_told)
+        o->lost += counted - o->lost_told;
     settle_losses(o);
 }

@@ -62,6 +62,7 @@ static struct perf_event_attr describe_samples(const struct outside_events *e, b
     a.sample_stack_user = (uint32_t)e->window_bytes;
     a.exclude_kernel = !e->wanted.in_kernel;
     a.exclude_user = !e->wanted.in_user;
+    a.read_format = PERF_FORMAT_LOST;
     if (e->wanted.in_kernel) {
         a.sample_type |= PERF_SAMPLE_CALLCHAIN;
         a.exclude_callchain_user = 1; /* that part is walked here, by better means */
@@ -155,7 +156,11 @@ static int open_at_ring(struct perf_event_attr *a, pid_t tid, const struct outsi
                         uint64_t *id)
 {
     int fd = open_event(a, tid, r->cpu);
-    if (fd < 0 && errno == EINVAL && a->inherit_thread) { /* an older kernel: it is filtered here */
+    if (fd < 0 && errno == EINVAL && a->read_format) { /* before Linux 6.0 */
+        a->read_format = 0;
+        fd = open_event(a, tid, r->cpu);
+    }
+    if (fd < 0 && errno == EINVAL && a->inherit_thread) { /* before 5.13: it is filtered here */
         a->inherit_thread = 0;
         fd = open_event(a, tid, r->cpu);
     }
@@ -211,6 +216,19 @@ unsigned outside_events_descriptors(const struct outside_events *e, int *fds, un
     for (size_t i = 0; i < e->rings.count && count < room; i++)
         fds[count++] = e->rings.items[i].fd;
     return count;
+}
+
+/* The kernel tells of losses in the ring only when there is room again, but counts them all. */
+uint64_t outside_events_lost(const struct outside_events *e)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < e->events.count; i++) {
+        uint64_t values[2]; /* the count, and what was lost */
+        if (e->events.items[i].is_sampling &&
+            read(e->events.items[i].fd, values, sizeof values) == sizeof values)
+            sum += values[1];
+    }
+    return sum;
 }
 
 void outside_events_stop(struct outside_events *e)

@@ -70,6 +70,9 @@ const struct outside_event *outside_event_of(const struct outside_events *events
 /* Descriptors that are readable when the rings fill; returns how many. */
 unsigned outside_events_descriptors(const struct outside_events *events, int *fds, unsigned room);
 
+/* Samples for which the rings had no room; 0 where the kernel does not say. */
+uint64_t outside_events_lost(const struct outside_events *events);
+
 /* Takes no more samples; what is told of processes goes on. */
 void outside_events_stop(struct outside_events *events);
 

@@ -146,15 +146,11 @@ void outside_process_map(struct outside_process *p, struct outside_files *files,
     insert_module(p, &w, &m);
 }
 
-bool outside_process_list(struct outside_process *p, struct outside_files *files)
+void outside_process_read(struct outside_process *p, struct outside_files *files, FILE *maps)
 {
-    char path[64], *line = NULL;
+    char *line = NULL;
     size_t room = 0;
-    snprintf(path, sizeof path, "/proc/%u/maps", p->pid);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return false;
-    while (getline(&line, &room, file) > 0) {
+    while (getline(&line, &room, maps) > 0) {
         struct outside_mapping m = {0};
         uint64_t end;
         char rights[5];
@@ -169,7 +165,17 @@ bool outside_process_list(struct outside_process *p, struct outside_files *files
         outside_process_map(p, files, &m);
     }
     free(line);
-    fclose(file);
+}
+
+bool outside_process_list(struct outside_process *p, struct outside_files *files)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%u/maps", p->pid);
+    FILE *maps = fopen(path, "re");
+    if (!maps)
+        return false;
+    outside_process_read(p, files, maps);
+    fclose(maps);
     return true;
 }
 

@@ -6,6 +6,8 @@
 #include "record/outside/outside_files.h"
 #include "runtime/walk.h"
 
+#include <stdio.h>
+
 /* Beside each walk_module. */
 struct outside_module {
     const struct outside_file *file; /* NULL: there is none, or it cannot be had */
@@ -52,6 +54,9 @@ void outside_process_forget(struct outside_process *process);
 /* Something was mapped: replaces what was there. */
 void outside_process_map(struct outside_process *process, struct outside_files *files,
                          const struct outside_mapping *mapping);
+
+/* Reads what is mapped from text in the form of /proc/PID/maps. */
+void outside_process_read(struct outside_process *process, struct outside_files *files, FILE *maps);
 
 /* Reads what a process has mapped now from /proc. False: it is gone, or may not be looked at. */
 bool outside_process_list(struct outside_process *process, struct outside_files *files);

@@ -140,7 +140,8 @@ static void drain(struct outside_events *e, const struct outside_ring *r)
     while (at < head) {
         struct perf_event_header h; /* never over the end: all sizes are multiples of 8 */
         memcpy(&h, r->bytes + (at & (r->size - 1)), sizeof h);
-        if (h.size < sizeof h || h.size > head - at || h.size % 8) { /* what is there is no record */
+        if (h.size < sizeof h || h.size > head - at ||
+            h.size % 8) { /* what is there is no record */
             e->damaged++;
             at = head;
             break;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-enum { MOST_FRAMES = 8192, PAGE = 4096 };
+enum { PAGE = 4096 };
 
 static void take_registers(const uint64_t *from, struct walk_registers *r)
 {
@@ -91,14 +91,8 @@ static bool find_memory(struct walk_memory *memory, uint64_t address)
 /* --- the walk ----------------------------------------------------------------------------------
  */
 
-struct walked {
-    struct walk_frame frames[MOST_FRAMES];
-    uint32_t count;
-    uint32_t end; /* enum walk_end, or ARENA_GAP_WINDOW */
-};
-
-static void walk_once(struct outside_process *p, const struct outside_sample *sample, bool cached,
-                      struct walked *out)
+void outside_walk(struct outside_process *p, const struct outside_sample *sample, bool remembering,
+                  struct outside_walked *out)
 {
     struct walk_registers r = {0};
     take_registers(sample->registers, &r);
@@ -110,14 +104,15 @@ static void walk_once(struct outside_process *p, const struct outside_sample *sa
                                  .context = &s};
     struct walk_modules modules = outside_process_modules(p);
     struct walk_result result =
-        cached ? walk_frames_cached(&p->cache, &modules, &r, &memory, out->frames, MOST_FRAMES)
-               : walk_frames(&modules, &r, &memory, out->frames, MOST_FRAMES);
+        remembering
+            ? walk_frames_cached(&p->cache, &modules, &r, &memory, out->frames, OUTSIDE_MOST_FRAMES)
+            : walk_frames(&modules, &r, &memory, out->frames, OUTSIDE_MOST_FRAMES);
     out->count = result.count;
     out->end = result.end != WALK_COMPLETE && s.was_cut ? ARENA_GAP_WINDOW : (uint32_t)result.end;
 }
 
 /* Only the pc is known. */
-static void walk_pc(const struct outside_process *p, uint64_t pc, struct walked *out)
+static void walk_pc(const struct outside_process *p, uint64_t pc, struct outside_walked *out)
 {
     struct walk_modules modules = outside_process_modules(p);
     out->count = 1;
@@ -128,7 +123,7 @@ static void walk_pc(const struct outside_process *p, uint64_t pc, struct walked 
             out->frames[0].module = i;
 }
 
-static bool is_same_walk(const struct walked *a, const struct walked *b)
+static bool is_same_walk(const struct outside_walked *a, const struct outside_walked *b)
 {
     bool same = a->count == b->count && a->end == b->end;
     for (uint32_t i = 0; same && i < a->count; i++)
@@ -179,10 +174,10 @@ static uint32_t count_kernel(struct outside *o, struct outside_process *p, struc
 }
 
 static void check_walk(struct outside_process *p, const struct outside_tree *t,
-                       const struct outside_sample *sample, const struct walked *first)
+                       const struct outside_sample *sample, const struct outside_walked *first)
 {
-    static struct walked again;
-    walk_once(p, sample, false, &again);
+    static struct outside_walked again;
+    outside_walk(p, sample, false, &again);
     t->record->verify_checked++;
     t->record->verify_differ += !is_same_walk(first, &again);
 }
@@ -190,13 +185,13 @@ static void check_walk(struct outside_process *p, const struct outside_tree *t,
 void outside_count(struct outside *o, struct outside_process *p, struct outside_thread *thread,
                    const struct outside_sample *sample)
 {
-    static struct walked walked;
+    static struct outside_walked walked;
     struct outside_tree *t = &thread->tree;
     uint32_t node = t->record->root;
     walked.count = 0;
     walked.end = WALK_COMPLETE;
     if (sample->registers) {
-        walk_once(p, sample, true, &walked);
+        outside_walk(p, sample, true, &walked);
         if (o->verify)
             check_walk(p, t, sample, &walked);
     } else if (!sample->in_kernel) {
