@@ -12,7 +12,8 @@ build() { # program, source, compiler and flags
     shift 2
     "$@" -g -pthread -o "$work/$program" "tests/outside/$source.c" || echo "FAIL outside: $program cannot be built"
 }
-for name in shares strict lives deep kernel_time service; do
+build deep deep gcc -O0 # with frame pointers
+for name in shares strict lives kernel_time service; do
     build $name $name gcc -O1
 done
 gcc -O2 -shared -fPIC -D_GNU_SOURCE -o "$work/same_tick.so" tests/outside/same_tick.c ||

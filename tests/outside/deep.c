@@ -4,7 +4,7 @@
 
 __attribute__((noinline)) unsigned hot(unsigned x)
 {
-    for (long i = 0; i < 150000000; i++)
+    for (long i = 0; i < 40000000; i++)
         x = x * 1103515245u + 12345u;
     return x;
 }

@@ -24,12 +24,74 @@ static const char *outermost(const struct outside_walked *w)
     return text;
 }
 
+/* --- as from inside: all of the stack, at its own addresses, and nothing of the other way ------
+ */
+
+struct whole_stack {
+    const struct outside_process *process;
+    uint64_t sp, bytes;
+    const char *stack;
+};
+
+static bool find_memory(struct walk_memory *memory, uint64_t address)
+{
+    const struct whole_stack *s = memory->context;
+    if (address >= s->sp && address - s->sp < s->bytes) {
+        memory->start = s->sp;
+        memory->end = s->sp + s->bytes;
+        memory->bias = (uint64_t)(uintptr_t)s->stack - s->sp;
+        return true;
+    }
+    for (size_t i = 0; i < s->process->walked.count; i++) {
+        const struct outside_module *m = &s->process->modules.items[i];
+        uint64_t start, end;
+        const void *code =
+            m->file ? outside_file_code(m->file, address - m->bias, &start, &end) : NULL;
+        if (!code)
+            continue;
+        memory->start = start + m->bias;
+        memory->end = end + m->bias;
+        memory->bias = (uint64_t)(uintptr_t)code - memory->start;
+        return true;
+    }
+    return false;
+}
+
+static void walk_whole(const struct outside_process *p, const uint64_t *r, const char *stack,
+                       uint64_t bytes, struct outside_walked *out)
+{
+    struct walk_registers registers = {.value = {[X86_RAX] = r[0],
+                                                 [X86_RBX] = r[1],
+                                                 [X86_RCX] = r[2],
+                                                 [X86_RDX] = r[3],
+                                                 [X86_RSI] = r[4],
+                                                 [X86_RDI] = r[5],
+                                                 [X86_RBP] = r[6],
+                                                 [X86_RSP] = r[7],
+                                                 [X86_RIP] = r[8],
+                                                 [X86_R8] = r[9],
+                                                 [X86_R9] = r[10],
+                                                 [X86_R10] = r[11],
+                                                 [X86_R11] = r[12],
+                                                 [X86_R12] = r[13],
+                                                 [X86_R13] = r[14],
+                                                 [X86_R14] = r[15],
+                                                 [X86_R15] = r[16]}};
+    struct whole_stack whole = {p, r[7], bytes, stack};
+    struct walk_memory memory = {.find_memory = find_memory, .context = &whole};
+    struct walk_modules modules = outside_process_modules(p);
+    struct walk_result result =
+        walk_frames(&modules, &registers, &memory, out->frames, OUTSIDE_MOST_FRAMES);
+    out->count = result.count;
+    out->end = (uint32_t)result.end;
+}
+
 static void compare(struct outside_process *p, const struct outside_sample *outside,
-                    const struct outside_sample *inside, struct counts *n)
+                    const struct same_tick *head, const char *stack, struct counts *n)
 {
     static struct outside_walked seen, truth;
     outside_walk(p, outside, true, &seen);
-    outside_walk(p, inside, false, &truth);
+    walk_whole(p, head->registers, stack, head->stack_bytes, &truth);
     n->samples++;
     n->frames += truth.count;
     n->complete += truth.end == WALK_COMPLETE;
@@ -73,12 +135,7 @@ static uint64_t take(const uint8_t *at, uint64_t left, struct outside_process **
     FILE *maps = fmemopen((void *)(stack + head.stack_bytes), head.maps_bytes, "r");
     outside_process_read(*p, files, maps);
     fclose(maps);
-    struct outside_sample inside = {.abi = OUTSIDE_ABI_64,
-                                    .registers = head.registers,
-                                    .stack = stack,
-                                    .stack_bytes = head.stack_bytes,
-                                    .window_bytes = head.stack_bytes + 8};
-    compare(*p, &r.sample, &inside, n);
+    compare(*p, &r.sample, &head, stack, n);
     return size;
 }
 
