@@ -521,6 +521,40 @@ def removed_file():
     check_shares(samples=20)
 
 
+def few_descriptors():
+    """Too few for each thread and processor: one event for all processes does; or it is said."""
+    target = subprocess.Popen([path("service"), path("few.socket")], stdout=subprocess.PIPE,
+                              text=True)
+    busy = subprocess.Popen([path("shares"), "100000"], stdout=subprocess.PIPE)
+    try:
+        must(target.stdout.readline() == "ready\n", "the service does not start")
+        limit = ["sh", "-c", 'ulimit -n 26; exec "$@"', "-"]
+        if os.path.exists(profile):
+            os.unlink(profile)
+        if os.geteuid() == 0:
+            recorder = subprocess.Popen([*limit, calltrail, "record", "--no-lines", "-o", profile, "-p",
+                                         str(target.pid)], stderr=subprocess.PIPE, text=True)
+            must("1 process with 4 threads" in recorder.stderr.readline(), "it does not begin")
+            with socket.socket(socket.AF_UNIX) as one:
+                one.connect(path("few.socket"))
+                for _ in range(3000):
+                    one.sendall(b"abcd")
+                    must(len(one.recv(4, socket.MSG_WAITALL)) == 4, "no answer")
+            recorder.send_signal(signal.SIGINT)
+            _, errors = recorder.communicate(timeout=120)
+            must(recorder.returncode == 0, errors)
+            p, found = facts(), contexts()
+            must(p["samples"] > 20 and len(p["processes"]) == 1, str(p["processes"]))
+            must(share(found, "serve", "answer") > 0.8 and p["lost"] == 0, str(found))
+        done = run([*limit, "setpriv", "--reuid", str(os.geteuid() or 65534), "--clear-groups",
+                    calltrail, "record", "-o", path("few.ctp"), "-p", str(target.pid)])
+        must(done.returncode == 1, "status %d" % done.returncode)
+    finally:
+        for process in (target, busy):
+            process.kill()
+            process.communicate()
+
+
 def losses():
     """A recorder that stands still loses samples, and says how many."""
     target = start_lives("tttt")
@@ -591,6 +625,7 @@ CHECKS = [
     ("-p: exec", lives("x", 7, ["after_exec"], 2)),
     ("-p: a thread, exec, a child, and death", lives("txfk", -9, ["in_thread", "after_exec", "in_child"], 3)),
     ("-p: attached and detached 50 times under load", attach_and_detach),
+    ("-p: few descriptors", few_descriptors),
     ("-p: losses are counted", losses),
     ("-p: SIGUSR2", snapshot),
     ("-p: recover", recovered),

@@ -156,6 +156,8 @@ static void take_sample(struct outside *o, const struct outside_record *r)
     struct outside_thread *t = p ? outside_thread_find(p, r->tid) : NULL;
     if (p && r->time_ns < p->begin_ns)
         return;
+    if (!p && o->events.is_wide)
+        return; /* somebody else's */
     if (t && t->is_own && e && e->tid != t->tid)
         return; /* it comes twice: from its own event, too */
     if (!p || !outside_process_need_arena(p, o->server, o->events.window_bytes)) {

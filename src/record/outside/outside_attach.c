@@ -45,14 +45,15 @@ static int attach_threads(struct outside *o, struct outside_process *p, bool *is
     const struct dirent *entry;
     while (folder && status == CT_OK && (entry = readdir(folder))) {
         uint32_t tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
-        bool is_gone;
+        bool is_gone = false;
         if (!tid || outside_thread_find(p, tid))
             continue;
-        status = outside_events_add(&o->events, (pid_t)tid, false, &is_gone, err);
+        if (!o->events.is_wide)
+            status = outside_events_add(&o->events, (pid_t)tid, false, &is_gone, err);
         if (status != CT_OK || is_gone)
             continue;
         read_name(p->pid, tid, name);
-        outside_thread_add(p, tid, name, now_ns())->is_own = true;
+        outside_thread_add(p, tid, name, now_ns())->is_own = !o->events.is_wide;
         *is_new = true;
     }
     if (folder)
@@ -108,6 +109,20 @@ static int attach_all(struct outside *o, struct ct_error *err)
     return CT_OK;
 }
 
+/* Where two descriptors for each thread and processor are too many, two for each processor do. */
+static int attach_with_few_descriptors(struct outside *o, struct ct_error *err)
+{
+    struct ct_error wide;
+    int status = attach_all(o, err);
+    if (status == CT_OK || !o->events.lacks_descriptors ||
+        outside_events_widen(&o->events, &wide) != CT_OK)
+        return status;
+    for (size_t i = 0; i < o->processes.count; i++)
+        for (size_t k = 0; k < o->processes.items[i]->threads.count; k++)
+            o->processes.items[i]->threads.items[k]->is_own = false;
+    return attach_all(o, err);
+}
+
 /*
  * What is mapped while the list is read is told by the events, too, and counts again. Samples count
  * from its end on: before, it is not certain what was there.
@@ -153,7 +168,7 @@ int outside_attach(struct outside *o, const pid_t *pids, size_t count, struct ct
     for (size_t i = 0; i < count; i++)
         if (!outside_find(o, (uint32_t)pids[i]))
             add_process(o, (uint32_t)pids[i]);
-    CT_TRY(attach_all(o, err));
+    CT_TRY(attach_with_few_descriptors(o, err));
     for (size_t i = 0; i < o->processes.count; i++)
         list_process(o, o->processes.items[i]);
     for (size_t i = 0; i < count; i++) {

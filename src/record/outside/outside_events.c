@@ -1,6 +1,5 @@
 #include "record/outside/outside_events.h"
 
-#include "base/clock.h"
 #include "record/outside/outside_refusal.h"
 #include "record/outside/outside_rings.h"
 
@@ -174,6 +173,13 @@ static int open_at_ring(struct perf_event_attr *a, pid_t tid, const struct outsi
     return -1;
 }
 
+static void keep_event(struct outside_events *e, int fd, uint64_t id, pid_t tid, bool sampling)
+{
+    key_set_add(&e->ids, &id);
+    vec_push(&e->events,
+             (struct outside_event){.fd = fd, .tid = (uint32_t)tid, .is_sampling = sampling});
+}
+
 int outside_events_add(struct outside_events *e, pid_t tid, bool on_exec, bool *is_gone,
                        struct ct_error *err)
 {
@@ -192,15 +198,36 @@ int outside_events_add(struct outside_events *e, pid_t tid, bool on_exec, bool *
                 *is_gone = true;
                 return CT_OK;
             }
-            if (fd < 0)
+            if (fd < 0) {
+                e->lacks_descriptors = errno == EMFILE || errno == ENFILE;
                 return outside_refuse(errno, &e->wanted, tid, err);
-            key_set_add(&e->ids, &id);
-            vec_push(&e->events, (struct outside_event){.fd = fd,
-                                                        .tid = (uint32_t)tid,
-                                                        .is_sampling = sampling,
-                                                        .opened_ns = now_ns()});
+            }
+            keep_event(e, fd, id, tid, sampling);
         }
     }
+    return CT_OK;
+}
+
+int outside_events_widen(struct outside_events *e, struct ct_error *err)
+{
+    enum { ALL_PROCESSES = -1 };
+    for (size_t i = 0; i < e->events.count; i++)
+        close(e->events.items[i].fd);
+    e->events.count = 0;
+    key_set_free(&e->ids);
+    key_set_init(&e->ids, sizeof(uint64_t));
+    struct perf_event_attr kinds[2] = {describe_tale(e, false), describe_samples(e, false)};
+    for (size_t i = 0; i < e->rings.count; i++) {
+        const struct outside_ring *r = &e->rings.items[i];
+        struct perf_event_attr *a = &kinds[r->has_samples];
+        uint64_t id;
+        a->inherit = a->inherit_thread = 0;
+        int fd = open_at_ring(a, ALL_PROCESSES, r, &id);
+        if (fd < 0)
+            return outside_refuse(errno, &e->wanted, 0, err);
+        keep_event(e, fd, id, ALL_PROCESSES, r->has_samples);
+    }
+    e->is_wide = true;
     return CT_OK;
 }
 

@@ -31,7 +31,6 @@ struct outside_event {
     int fd;
     uint32_t tid;
     bool is_sampling;
-    uint64_t opened_ns;
 };
 
 /* A record that has been taken from its ring and waits for its turn. */
@@ -47,6 +46,8 @@ struct outside_events {
     VEC(struct outside_event) events;
     struct key_set ids; /* of the events, in their order */
     VEC(struct outside_waiting *) waiting;
+    bool lacks_descriptors; /* one could not be opened for that reason */
+    bool is_wide;           /* events are of all processes */
     uint64_t last_drained_ns;
     struct rlimit descriptors_before; /* of this process; a program gets them back */
     uint64_t damaged;                 /* records that were none */
@@ -63,6 +64,13 @@ void outside_events_end(struct outside_events *events);
  */
 int outside_events_add(struct outside_events *events, pid_t tid, bool on_exec, bool *is_gone,
                        struct ct_error *err);
+
+/*
+ * Instead of all those that were opened: events of all processes, one of each kind on each
+ * processor, for which few descriptors suffice. They need a privilege. Whose records they are is
+ * for the reader to see.
+ */
+int outside_events_widen(struct outside_events *events, struct ct_error *err);
 
 /* The event of an id, or NULL. */
 const struct outside_event *outside_event_of(const struct outside_events *events, uint64_t id);
