@@ -120,7 +120,7 @@ double profile_fact_double(const struct ctp_fact *fact)
 
 const char *profile_module_kind_name(uint32_t kind)
 {
-    static const char *const names[] = {"unknown", "file", "vdso", "jit"};
+    static const char *const names[] = {"unknown", "file", "vdso", "jit", "kernel"};
     return NAME_IN(names, kind);
 }
 
