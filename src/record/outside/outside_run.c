@@ -233,6 +233,11 @@ static void say_what_is_missing(const struct run *run, const char *path)
                 "is the most\n",
                 100.0 * (double)cut / (double)samples,
                 (unsigned)(run->outside.events.window_bytes >> 10));
+    size_t alive = run->child ? run->outside.processes.count : 0;
+    if (alive)
+        fprintf(stderr, "calltrail: %zu process%s on (pid %u%s), recorded up to here\n", alive,
+                alive == 1 ? " goes" : "es go", run->outside.processes.items[0]->pid,
+                alive == 1 ? "" : ", …");
     if (run->outside.samples_32)
         fprintf(stderr,
                 "calltrail: %llu samples are of 32-bit programs, whose callers are not known\n",
