@@ -203,6 +203,33 @@ def windows():
     must(p["cut_by_window"] == 0 and p["walks_complete"] == p["samples"] > 20, "not whole")
 
 
+def larger_windows():
+    """
+    The window grows with the stacks; each sample counts once, of threads and children that were
+    made before, meanwhile and after.
+    """
+    for depth, window in ("2", 8192), ("20", 32768), ("40", 64512):
+        command = [path("deep"), depth, "3"]
+        done = record("--outside", *command)
+        same_as_plain(command, done)
+        must(done.stderr == "", done.stderr)
+        p, found = facts(), contexts()
+        must(p["window_bytes"] == window, "depth %s: window of %d" % (depth, p["window_bytes"]))
+        must((p["cut_by_window"] > 0) == (window > 8192), "%d cut" % p["cut_by_window"])
+        must(p["samples"] - p["walks_complete"] == p["cut_by_window"] < 0.5 * p["samples"],
+             "%d of %d samples cut" % (p["cut_by_window"], p["samples"]))
+        must(p["verify_differ"] == 0 and p["lost"] == 0, "differ or lost")
+        got = p["samples"] * 1.001e-3 / p["utime_s"]
+        must(0.8 < got < 1.2, "%d samples in %.3f s" % (p["samples"], p["utime_s"]))
+        must(share(found, "work", "down") > 0.5, str(found))
+    target = subprocess.Popen([path("deep"), "40", "6"], stdout=subprocess.PIPE)
+    recorder = Recorder("-p", str(target.pid))
+    target.communicate(timeout=120)
+    must(recorder.end() == 0, recorder.errors)
+    p = facts()
+    must(p["window_bytes"] == 64512 and p["cut_by_window"] < 0.5 * p["samples"], str(p))
+
+
 def fast():
     """10 kHz: each sample is there, or counted as lost."""
     command = [path("shares"), "300", "1"]
@@ -616,6 +643,7 @@ CHECKS = [
     ("children and what they run", children),
     ("--delay and --duration", times),
     ("stacks higher than the window", windows),
+    ("the window grows with the stacks", larger_windows),
     ("10 kHz: samples are there or counted as lost", fast),
     ("the same ticks: perl", same_tick("perl", "-e", PERL)),
     ("the same ticks: python3", same_tick("/usr/bin/python3", "-c", PYTHON)),
