@@ -265,8 +265,8 @@ def same_tick(*command):
 PERL = r"""$x{$_ % 1000} .= $_ . chr(65 + $_ % 26) for 1 .. 400000; print length(join '', %x), "\n" """
 PYTHON = """
 def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
-def deep(n): return deep(n - 1) + 1 if n else len(sorted(str(x * x) for x in range(50000)))
-print(deep(300), fib(22), deep(30))
+def deep(n): return deep(n - 1) + 1 if n else len(sorted(str(x * x) for x in range(150000)))
+print(deep(300), fib(25), deep(30))
 """
 LUA = """
 local function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end
