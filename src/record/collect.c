@@ -273,6 +273,17 @@ static void each_thread(struct collector *c, const struct arena_view *v, uint32_
     vec_free(&threads);
 }
 
+/*
+ * Is the second arena of the process that the first is of, which runs another program now? From
+ * outside it is known when a process has ended, and one of the same number is another.
+ */
+static bool is_same_process(const struct server_arena *a, const struct server_arena *later)
+{
+    return a->pid == later->pid &&
+           !(a->header->source == SOURCE_OUTSIDE && a->header->said_ns &&
+             a->header->said_ns < later->header->start_ns);
+}
+
 /* A process that became another program ended there; the others said so, or were seen no more. */
 static void add_end(const struct server *s, size_t i, struct ctp_process *out)
 {
@@ -281,7 +292,7 @@ static void add_end(const struct server *s, size_t i, struct ctp_process *out)
     if (a->is_gone && !end_ns)
         end_ns = a->gone_ns;
     for (size_t k = i + 1; k < s->arenas.count && out->exit_kind == CTP_EXIT_UNKNOWN; k++) {
-        if (s->arenas.items[k].pid == a->pid) {
+        if (is_same_process(a, &s->arenas.items[k])) {
             end_ns = s->arenas.items[k].header->start_ns;
             out->exit_kind = CTP_EXIT_EXEC;
         }
@@ -294,7 +305,7 @@ static uint64_t end_of(const struct server *s, size_t i)
 {
     const struct server_arena *a = &s->arenas.items[i];
     for (size_t k = i + 1; k < s->arenas.count; k++)
-        if (s->arenas.items[k].pid == a->pid)
+        if (is_same_process(a, &s->arenas.items[k]))
             return s->arenas.items[k].header->start_ns;
     uint64_t said_ns = a->header->said_ns;
     if (said_ns && !server_arena_in_use(s, i))
@@ -329,7 +340,7 @@ static uint32_t add_process(struct collector *c, size_t i)
                               .command = profile_add_string(c->writer, a->header->program),
                               .start_ns = since_1970(a->header, a->header->start_ns)};
     for (size_t k = 0; k < i; k++) {
-        if (s->arenas.items[k].pid == a->pid) {
+        if (is_same_process(&s->arenas.items[k], a)) {
             out.parent = (uint32_t)k;
             out.flags = CTP_PROCESS_EXEC;
         } else if (s->arenas.items[k].pid == a->parent_pid) {
