@@ -203,7 +203,7 @@ static const struct rule {
 } rules[] = {
 #define FIELD(type, i, field) 0, (i) * sizeof(struct type) + offsetof(struct type, field)
     {CTP_MODULES, FIELD(ctp_module, 0, path), 9999, 4, "modules 0: its path is 9999, but"},
-    {CTP_MODULES, FIELD(ctp_module, 0, kind), 4, 4, "modules 0: its kind is 4, which is not def"},
+    {CTP_MODULES, FIELD(ctp_module, 0, kind), 5, 4, "modules 0: its kind is 5, which is not def"},
     {CTP_MODULES, FIELD(ctp_module, 0, build_id_size), 33, 4, "modules 0: its build-id is too"},
     {CTP_MODULES, FIELD(ctp_module, 0, build_id_size), 1, 4, "modules 0: its build-id goes on"},
     {CTP_FUNCTIONS, FIELD(ctp_function, 1, module), 1, 4,
@@ -217,7 +217,7 @@ static const struct rule {
     {CTP_FRAMES, FIELD(ctp_frame, 0, first_line), 1, 4, "frames 0: its last line is 2"},
     {CTP_FRAMES, FIELD(ctp_frame, 0, line_count), CTP_NONE, 4, "frames 0: its last line is 4294"},
     {CTP_FRAMES, FIELD(ctp_frame, 2, flags), 8, 4, "frames 2: its flags is 8"},
-    {CTP_FRAMES, FIELD(ctp_frame, 2, gap), CTP_GAP_END, 4, "frames 2: its gap is 11"},
+    {CTP_FRAMES, FIELD(ctp_frame, 2, gap), CTP_GAP_END, 4, "frames 2: its gap is 12"},
     {CTP_ARGUMENTS, 0, 4, 9999, 4, "arguments 1: its text is 9999"},
     {CTP_PROCESSES, FIELD(ctp_process, 1, parent), 1, 4, "processes 1: its parent does not come"},
     {CTP_PROCESSES, FIELD(ctp_process, 1, command), 9999, 4, "processes 1: its command is 9999"},
