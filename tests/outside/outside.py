@@ -476,6 +476,21 @@ def refusals():
         target.communicate("\n")
 
 
+def doctor():
+    """What it says beforehand of programs and processes."""
+    for status, pattern, arguments in [
+            (0, "program +%s: can be recorded$" % path("shares"), [path("shares")]),
+            (0, "can be recorded from outside only: .* is statically linked", [path("shares_static")]),
+            (0, "can be recorded from outside only: .* not linked to glibc", [path("shares_musl")]),
+            (1, "cannot be recorded: .* no such program", ["no-such-program"]),
+            (0, "process %d can be recorded" % os.getpid(), ["-p", str(os.getpid())]),
+            (1, "there is no process 999999", ["-p", "999999"]),
+            (2, "-p needs one process", ["-p", "x"])]:
+        done = run([calltrail, "doctor", *arguments])
+        must(done.returncode == status and re.search(pattern, done.stdout + done.stderr, re.M),
+             "%s: %d %s%s" % (arguments, done.returncode, done.stdout, done.stderr))
+
+
 def anothers_process():
     """Of another user; and what permits it."""
     if os.geteuid() != 0:
@@ -660,6 +675,7 @@ CHECKS = [
     ("-p: a file that was removed", removed_file),
     ("-p: a process of another user", anothers_process),
     ("refusals", refusals),
+    ("doctor", doctor),
     ("without privileges", without_privileges),
     ("other namespaces", namespaces),
     ("kernel time", kernel_time),
