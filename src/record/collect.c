@@ -279,9 +279,8 @@ static void each_thread(struct collector *c, const struct arena_view *v, uint32_
  */
 static bool is_same_process(const struct server_arena *a, const struct server_arena *later)
 {
-    return a->pid == later->pid &&
-           !(a->header->source == SOURCE_OUTSIDE && a->header->said_ns &&
-             a->header->said_ns < later->header->start_ns);
+    return a->pid == later->pid && !(a->header->source == SOURCE_OUTSIDE && a->header->said_ns &&
+                                     a->header->said_ns < later->header->start_ns);
 }
 
 /* A process that became another program ended there; the others said so, or were seen no more. */
