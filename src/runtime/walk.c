@@ -224,10 +224,11 @@ static inline struct walk_cache_entry *entry_for(struct walk_cache *cache, uint6
 
 static_assert(sizeof(struct walk_cache_entry) == 32, "indexing must be a shift, not a product");
 
+/* Whatever does not count from rsp counts from rbp, as in walk(), in a damaged map too. */
 static void remember(struct walk_cache *cache, uint64_t pc, uint32_t rule, uint32_t module)
 {
     uint32_t cfa_bytes = RULE_CFA_WORDS(rule) * 8, slot = RULE_RBP_SLOT(rule);
-    uint32_t flags = (RULE_KIND(rule) == RULE_RBP ? FROM_RBP : 0u) | (slot ? SAVES_RBP : 0u);
+    uint32_t flags = (RULE_KIND(rule) == RULE_RSP ? 0u : FROM_RBP) | (slot ? SAVES_RBP : 0u);
     struct walk_cache_entry *e = entry_for(cache, pc);
     *e = (struct walk_cache_entry){.pc = pc,
                                    .next = e,
