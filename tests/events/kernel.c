@@ -60,6 +60,6 @@ int main(void)
     struct rusage d = usage();
     printf("touched %ld\nin_kernel %ld\nwaited %ld\npreempted %ld\n", b.ru_minflt - a.ru_minflt,
            c.ru_minflt - b.ru_minflt, d.ru_nvcsw - c.ru_nvcsw, d.ru_nivcsw - c.ru_nivcsw);
-    printf("slept %f\nbytes %d\n", slept, PAGES);
+    printf("slept %f\nbytes %d\npages %d\n", slept, PAGES, PAGES);
     return 0;
 }
