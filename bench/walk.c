@@ -7,8 +7,8 @@
  * seen the same return addresses, or nothing is printed.
  */
 #include "map/cache.h"
-#include "runtime/memory.h"
-#include "runtime/stack.h"
+#include "unwind/memory.h"
+#include "unwind/stack.h"
 #include "walk_stack.h"
 
 #define UNW_LOCAL_ONLY

@@ -3,7 +3,7 @@
  */
 #include "cli/commands.h"
 
-#include "report/diff.h"
+#include "report/report_diff.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -37,6 +37,7 @@ enum { TEXT_ROWS = 20, MACHINE_ROWS = 1000, STATUS_OVER = 3 };
 struct options {
     const char *paths[2];
     struct diff_options diff;
+    enum sheet_format format;
     enum color_choice color;
     double fail_over; /* in %; below 0: not asked for */
     bool limit_given, no_pager;
@@ -95,10 +96,10 @@ static int take_option(struct options *o, int option)
             return usage_error("diff", "--fail-over: '%s' is not a number of per cent", optarg);
         return 0;
     case 'j':
-        o->diff.format = SHEET_JSON;
+        o->format = SHEET_JSON;
         return 0;
     case 'c':
-        o->diff.format = SHEET_CSV;
+        o->format = SHEET_CSV;
         return 0;
     case 'C':
         for (size_t i = 0; i < 3; i++) {
@@ -129,9 +130,9 @@ static int print_diff(const struct options *o, const struct profile *older,
 {
     struct diff diff;
     CT_TRY(diff_open(older, newer, &o->diff, &diff, err));
-    bool text = o->diff.format == SHEET_TEXT;
+    bool text = o->format == SHEET_TEXT;
     struct terminal terminal = terminal_open(o->color, text && !o->no_pager);
-    report_diff(&diff, &o->diff, &terminal);
+    report_diff(&diff, &o->diff, o->format, &terminal);
     bool over = o->fail_over >= 0 && diff_grew_over(&diff, &o->diff, o->fail_over);
     if (over && text)
         fprintf(terminal.out, "Over the limit: something grew by more than %g%%.\n", o->fail_over);
@@ -193,7 +194,7 @@ int cmd_diff(int argc, char **argv)
     options.paths[0] = argv[optind];
     options.paths[1] = argv[optind + 1];
     if (!options.limit_given)
-        options.diff.limit = options.diff.format == SHEET_TEXT ? TEXT_ROWS : MACHINE_ROWS;
+        options.diff.limit = options.format == SHEET_TEXT ? TEXT_ROWS : MACHINE_ROWS;
 
     struct ct_error err;
     int exit_status = 0;

@@ -4,7 +4,7 @@
  */
 #include "cli/commands.h"
 
-#include "report/replay_view.h"
+#include "query/replay_view.h"
 #include "report/report.h"
 
 #include <errno.h>

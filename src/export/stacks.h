@@ -9,7 +9,7 @@
 #ifndef EXPORT_STACKS_H
 #define EXPORT_STACKS_H
 
-#include "report/view.h"
+#include "query/view.h"
 
 enum stack_identity {
     STACK_BY_PLACE,    /* each place in code is a frame */

@@ -3,7 +3,7 @@
 #include "base/strings.h"
 #include "profile/profile.h"
 #include "record/arena_view.h"
-#include "runtime/walk.h"
+#include "unwind/walk.h"
 
 #include <asm/perf_regs.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "record/totals.h"
 
 #include "record/server.h"
-#include "runtime/walk.h"
+#include "unwind/walk.h"
 
 void totals_add_thread(struct totals *sum, const struct arena_thread *t)
 {

@@ -1,6 +1,6 @@
 #include "report/report.h"
 
-#include "report/nearest.h"
+#include "query/nearest.h"
 
 #include <inttypes.h>
 #include <math.h>

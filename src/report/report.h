@@ -4,7 +4,7 @@
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
 
-#include "report/outline.h"
+#include "query/outline.h"
 #include "report/sheet.h"
 #include "report/source_text.h"
 

@@ -1,7 +1,8 @@
 /*
  * The report of a difference: the totals, then what changed, greatest first.
  */
-#include "report/diff.h"
+#include "report/report_diff.h"
+
 #include "report/shorten.h"
 
 #include <inttypes.h>
@@ -379,16 +380,16 @@ static void write_csv(const struct diff *diff, const struct diff_options *option
 }
 
 void report_diff(const struct diff *diff, const struct diff_options *options,
-                 struct terminal *terminal)
+                 enum sheet_format format, struct terminal *terminal)
 {
     uint64_t totals[2] = {diff->views[0].total, diff->views[1].total};
     const struct profile *p = diff->views[0].profile;
     struct page page = {diff, options, terminal,
                         amount_scale(profile_string(p, metric_of(diff, 0)->unit),
                                      totals[0] > totals[1] ? totals[0] : totals[1])};
-    if (options->format == SHEET_JSON)
+    if (format == SHEET_JSON)
         write_json(diff, options, terminal->out);
-    else if (options->format == SHEET_CSV)
+    else if (format == SHEET_CSV)
         write_csv(diff, options, terminal->out);
     else
         print_text(&page);

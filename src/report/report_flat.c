@@ -1,7 +1,7 @@
 /*
  * The flat report: functions, hottest first.
  */
-#include "report/flat.h"
+#include "query/flat.h"
 #include "report/report.h"
 
 #include <string.h>

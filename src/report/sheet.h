@@ -6,9 +6,9 @@
 #define REPORT_SHEET_H
 
 #include "base/json.h"
-#include "report/amount.h"
+#include "query/amount.h"
+#include "query/view.h"
 #include "report/terminal.h"
-#include "report/view.h"
 
 enum sheet_format { SHEET_TEXT, SHEET_JSON, SHEET_CSV };
 

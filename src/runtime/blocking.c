@@ -6,7 +6,7 @@
  */
 #include "runtime/blocking.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
 
 #include <dlfcn.h>
 

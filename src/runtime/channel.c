@@ -1,7 +1,7 @@
 #include "runtime/channel_format.h"
 #include "runtime/engine.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
 
 #include <errno.h>
 #include <poll.h>

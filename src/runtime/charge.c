@@ -1,9 +1,9 @@
 #include "runtime/charge.h"
 
-#include "runtime/memory.h"
 #include "runtime/sample/trampoline.h"
+#include "unwind/memory.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
 
 /* What a walk from this very instruction needs: its own frame's rule is in our module's table. */
 static inline __attribute__((always_inline)) void take_registers_here(struct walk_registers *r)

@@ -12,7 +12,7 @@
 #include "runtime/engine.h"
 #include "runtime/thread.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
 #include "runtime/channel_format.h"
 
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 #include "runtime/channel_format.h"
 #include "runtime/process.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
 #include "runtime/thread.h"
 
 #include <alloca.h>

@@ -19,7 +19,7 @@
 #include "runtime/heap.h"
 #include "runtime/standins.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

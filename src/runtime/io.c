@@ -7,7 +7,7 @@
 #include "runtime/blocking.h"
 #include "runtime/standins.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
 
 #include <asm/ioctls.h>
 #include <asm/termbits.h>

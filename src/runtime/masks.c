@@ -7,7 +7,7 @@
  */
 #include "runtime/process.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -8,13 +8,13 @@
  * Handlers read a set that never changes. A new set is made in the other of two buffers; it is only
  * written over when no handler can be using it any more.
  */
+#include "base/search.h"
 #include "runtime/channel_format.h"
 #include "runtime/edit/edit.h"
 #include "runtime/edit/live.h"
 #include "runtime/engine.h"
-#include "runtime/search.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  */
 #include "runtime/engine.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #define RUNTIME_PROCESS_H
 
 #include "runtime/arena_format.h"
-#include "runtime/walk.h"
+#include "unwind/walk.h"
 
 #include <signal.h>
 #include <stdbool.h>

@@ -9,7 +9,7 @@
 #include "runtime/standins.h"
 #include "runtime/thread.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
 
 #include <pthread.h>
 #include <string.h>

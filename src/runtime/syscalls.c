@@ -2,10 +2,10 @@
  * System calls that the program makes by number, and prctl: forks that run no atfork handlers,
  * masks and programs set without libc's wrappers, and filters that would kill us.
  */
-#include "runtime/memory.h"
 #include "runtime/process.h"
+#include "unwind/memory.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
 
 #include <dlfcn.h>
 #include <errno.h>

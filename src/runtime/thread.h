@@ -5,7 +5,7 @@
 
 #include "runtime/cct.h"
 #include "runtime/process.h"
-#include "runtime/stack.h"
+#include "unwind/stack.h"
 
 /* Room for frames, at first, and at most: a recursion a million deep. */
 enum { THREAD_FIRST_FRAMES = 4096, THREAD_MOST_FRAMES = 1 << 20 };

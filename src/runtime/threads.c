@@ -6,7 +6,7 @@
 #include "runtime/charge.h"
 #include "runtime/engine.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

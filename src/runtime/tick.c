@@ -6,8 +6,8 @@
 #include "runtime/charge.h"
 #include "runtime/engine.h"
 
-#include "runtime/arch/x86_64/sample_layout.h"
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/sample_layout.h"
+#include "arch/x86_64/syscall.h"
 #include "runtime/channel_format.h"
 
 #include <string.h>

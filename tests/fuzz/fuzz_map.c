@@ -3,7 +3,7 @@
  * are made right first, so that damage behind them is reached.
  */
 #include "map/map.h"
-#include "runtime/walk.h"
+#include "unwind/walk.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -22,7 +22,7 @@
 #include "step_memory.h"
 #include "step_report.h"
 
-#include "runtime/stack.h"
+#include "unwind/stack.h"
 
 enum break_kind {
     BREAK_NOTHING,

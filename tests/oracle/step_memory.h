@@ -11,7 +11,7 @@
 #ifndef STEP_MEMORY_H
 #define STEP_MEMORY_H
 
-#include "runtime/walk.h"
+#include "unwind/walk.h"
 
 #include <sys/types.h>
 

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "map/map.h"
-#include "runtime/walk.h"
+#include "unwind/walk.h"
 
 #include <elf.h>
 #include <sys/types.h>

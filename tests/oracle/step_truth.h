@@ -25,7 +25,7 @@
 #include "step_decode.h"
 
 #include "base/vec.h"
-#include "runtime/walk.h"
+#include "unwind/walk.h"
 
 #include <sys/user.h>
 

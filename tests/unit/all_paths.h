@@ -8,7 +8,7 @@
 
 #include "base/vec.h"
 #include "profile/profile.h"
-#include "report/refine.h"
+#include "query/refine.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

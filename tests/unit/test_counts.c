@@ -1,7 +1,7 @@
 /*
  * What is counted beside costs: which function it belongs to, and what costs are divided by.
  */
-#include "report/outline.h"
+#include "query/outline.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/key_set.h"
-#include "report/noise.h"
+#include "query/noise.h"
 
 #include <math.h>
 

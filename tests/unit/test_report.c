@@ -4,7 +4,7 @@
 #include "all_paths.h"
 
 #include "export/export.h"
-#include "report/flat.h"
+#include "query/flat.h"
 #include "report/report.h"
 #include "report/shorten.h"
 

@@ -3,7 +3,7 @@
  * find the same frames. Stacks are random: frames counted from rsp and from rbp, frames that save
  * rbp and frames that do not, special ones; they grow, shrink, and are damaged.
  */
-#include "runtime/stack.h"
+#include "unwind/stack.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

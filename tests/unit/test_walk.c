@@ -2,7 +2,7 @@
  * The walker on stacks and tables made by hand (walk_by_hand.h). Each test writes the return
  * addresses where the rules say they are, and expects exactly those.
  */
-#include "runtime/memory.h"
+#include "unwind/memory.h"
 #include "walk_by_hand.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
  * What speaks against a walk, and where a stack ends that the tables do not know the end of: on
  * stacks, tables and code made by hand.
  */
-#include "runtime/walk_check.h"
+#include "unwind/walk_check.h"
 #include "walk_by_hand.h"
 
 #include <setjmp.h>

@@ -5,7 +5,7 @@
 #ifndef WALK_BY_HAND_H
 #define WALK_BY_HAND_H
 
-#include "runtime/walk.h"
+#include "unwind/walk.h"
 
 #include <string.h>
 

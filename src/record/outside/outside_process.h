@@ -4,7 +4,7 @@
 
 #include "record/outside/outside_arena.h"
 #include "record/outside/outside_files.h"
-#include "runtime/walk.h"
+#include "unwind/walk.h"
 
 #include <stdio.h>
 

@@ -13,7 +13,7 @@
  */
 #include "runtime/edit/edited.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
 #include "runtime/thread.h"
 
 #include <fcntl.h>

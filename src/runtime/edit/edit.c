@@ -7,7 +7,7 @@
  */
 #include "runtime/edit/edited.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
 #include "runtime/channel_format.h"
 
 #include <fcntl.h>

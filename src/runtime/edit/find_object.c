@@ -12,8 +12,8 @@
  */
 #include "runtime/edit/stub_region.h"
 
-#include "runtime/memory.h"
 #include "runtime/standins.h"
+#include "unwind/memory.h"
 
 #include <elf.h>
 #include <link.h>

@@ -64,7 +64,7 @@
  */
 #include "runtime/edit/live.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
 #include "runtime/edit/observe.h"
 #include "runtime/process.h"
 

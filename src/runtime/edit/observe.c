@@ -19,9 +19,9 @@
  */
 #include "runtime/edit/observe.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
+#include "base/search.h"
 #include "runtime/process.h"
-#include "runtime/search.h"
 
 #include <errno.h>
 #include <fcntl.h>

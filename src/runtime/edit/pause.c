@@ -8,7 +8,7 @@
  */
 #include "runtime/edit/edited.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
 #include "runtime/channel_format.h"
 #include "runtime/edit/live.h"
 #include "runtime/edit/observe.h"

@@ -5,7 +5,7 @@
  */
 #include "runtime/edit/edited.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
 #include "runtime/edit/live.h"
 #include "runtime/edit/observe.h"
 

@@ -13,8 +13,8 @@
  */
 #include "runtime/edit/edited.h"
 
-#include "runtime/arch/x86_64/syscall.h"
-#include "runtime/search.h"
+#include "arch/x86_64/syscall.h"
+#include "base/search.h"
 
 #include <sys/mman.h>
 

@@ -1,6 +1,6 @@
 #include "runtime/edit/rows.h"
 
-#include "runtime/walk.h"
+#include "unwind/walk.h"
 
 #include <stdbool.h>
 #include <stddef.h>

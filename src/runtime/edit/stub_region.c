@@ -1,7 +1,7 @@
 /* Regions: where they lie, their ELF image, and the list of those that are there. */
 #include "runtime/edit/stub_region.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
 #include "runtime/edit/jit_list.h"
 #include "runtime/edit/stub_cfi.h"
 

@@ -10,7 +10,7 @@
  */
 #include "runtime/exact/exact.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
 #include "runtime/thread.h"
 
 static const uint64_t EPOCH_STEP = UINT64_C(0x9e3779b97f4a7c15);

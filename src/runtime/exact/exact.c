@@ -1,8 +1,8 @@
 #include "runtime/exact/exact.h"
 
-#include "runtime/arch/x86_64/syscall.h"
-#include "runtime/memory.h"
+#include "arch/x86_64/syscall.h"
 #include "runtime/thread.h"
+#include "unwind/memory.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 #include "runtime/exact/exact.h"
 
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/syscall.h"
 #include "runtime/thread.h"
 
 #include <sys/mman.h>

@@ -4,12 +4,12 @@
  */
 #include "runtime/charge.h"
 #include "runtime/engine.h"
-#include "runtime/memory.h"
 #include "runtime/sample/trampoline.h"
-#include "runtime/walk_check.h"
+#include "unwind/memory.h"
+#include "unwind/walk_check.h"
 
-#include "runtime/arch/x86_64/sample_layout.h"
-#include "runtime/arch/x86_64/syscall.h"
+#include "arch/x86_64/sample_layout.h"
+#include "arch/x86_64/syscall.h"
 #include "runtime/channel_format.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "runtime/sample/trampoline.h"
 
-#include "runtime/arch/x86_64/syscall.h"
-#include "runtime/arch/x86_64/trampoline_layout.h"
+#include "arch/x86_64/syscall.h"
+#include "arch/x86_64/trampoline_layout.h"
 #include "runtime/sample/sample_format.h"
 
 #include <dlfcn.h>

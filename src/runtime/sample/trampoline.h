@@ -23,7 +23,7 @@
 #define RUNTIME_TRAMPOLINE_H
 
 #include "runtime/thread.h"
-#include "runtime/walk.h"
+#include "unwind/walk.h"
 
 /* In a new process: whether it is to be used; off where there is a shadow stack. */
 void trampoline_begin(void);

@@ -1,0 +1,19 @@
+/*
+ * Functions without their contexts: what each was charged itself, and with all that it called.
+ */
+#ifndef QUERY_FLAT_H
+#define QUERY_FLAT_H
+
+#include "query/view.h"
+
+struct flat_row {
+    uint32_t label;
+    uint32_t contexts; /* in which it was called */
+    uint64_t self;
+    uint64_t total; /* calls of a function within itself are not counted again */
+};
+
+/* One row for each label that occurs in the tree, in no order. The caller frees it. */
+struct flat_row *flat_rows(const struct view *view, uint32_t *count);
+
+#endif
