@@ -101,8 +101,8 @@ static struct thread_times times_of(const struct collector *c, const struct aren
     if (!(c->metrics.layout.events.mask & EVENT_WALL))
         return times;
     uint64_t known_ns = times.waits.blocked_ns;
-    for (size_t i = 0; i < g->items.count; i++) {
-        const struct arena_node *n = g->items.items[i].measured;
+    for (size_t i = 0; i < g->measured.count; i++) {
+        const struct arena_node *n = g->measured.items[i];
         if (n)
             known_ns +=
                 running_ns(&times, n) + *node_value(&c->metrics.layout, n, VALUE_BLOCKED_NS);
@@ -156,34 +156,53 @@ static void write_rest_only(struct collector *c, const struct arena_view *v,
 
 /*
  * A tree for each phase, and first the one of no phase, whose root is the thread's. `root[i]` is
- * the first node of the tree that node i is in, `number[i]` its number in the profile.
+ * the first node of the tree that node i is in, `number[i]` its number in the profile. Without
+ * phases neither is there: all is one tree, in order.
  */
-static void write_tree(struct collector *c, const struct arena_view *v, const struct grown_tree *g,
-                       uint32_t thread, size_t first, const uint32_t *root, uint32_t *number,
-                       uint32_t *next_node, const struct thread_times *times)
+struct tree_order {
+    uint32_t *root, *number;
+    uint32_t first_number;
+};
+
+static uint32_t number_of(const struct tree_order *order, uint32_t node)
 {
-    const struct arena_header *h = view_header(v);
+    return order->number ? order->number[node] : order->first_number + node;
+}
+
+static void write_node(struct collector *c, const struct arena_view *v, const struct grown_tree *g,
+                       size_t i, uint32_t parent, uint32_t frame, const struct thread_times *times)
+{
+    const struct arena_node *measured = grown_measured(g, i);
+    bool waits = times->waits_in && measured &&
+                 (const char *)measured == v->bytes + (uint64_t)times->waits_in * 8;
+    struct node_extra extra = {.engine = g->columns ? grown_value(g, (uint32_t)i, 0) : NULL,
+                               .perf = grown_perf(g, i),
+                               .running_ns = running_ns(times, measured)};
+    if (waits) {
+        extra.blocked_ns = times->waits.blocked_ns;
+        extra.lock_ns = times->waits.lock_ns;
+        extra.lock_waits = times->waits.lock_waits;
+    }
+    profile_write_nodes(c->writer, &parent, &frame, 1);
+    metrics_write(&c->metrics, c->writer, measured, view_header(v)->heap_peak, &extra);
+}
+
+static void write_tree(struct collector *c, const struct arena_view *v, const struct grown_tree *g,
+                       uint32_t thread, size_t first, struct tree_order *order, uint32_t *next_node,
+                       const struct thread_times *times)
+{
     uint32_t phase = KEY_OFFSET(g->items.items[first].key), tree_root = *next_node;
     profile_add_root(c->writer, thread, first ? epoch_for(c, v, phase) : CTP_NONE);
     for (size_t i = first; i < g->items.count; i++) {
-        if (root[i] != first)
+        if (order->root && order->root[i] != first)
             continue;
         const struct grown_node *n = &g->items.items[i];
-        uint32_t parent = i == first ? CTP_NONE : number[n->parent];
+        uint32_t parent = i == first ? CTP_NONE : number_of(order, n->parent);
         uint32_t frame = i == first ? CTP_NONE : frame_for(&c->frames, n->key);
-        bool waits = times->waits_in && n->measured &&
-                     (const char *)n->measured == v->bytes + (uint64_t)times->waits_in * 8;
-        struct node_extra extra = {.engine = g->columns ? grown_value(g, (uint32_t)i, 0) : NULL,
-                                   .perf = n->perf,
-                                   .running_ns = running_ns(times, n->measured)};
-        if (waits) {
-            extra.blocked_ns = times->waits.blocked_ns;
-            extra.lock_ns = times->waits.lock_ns;
-            extra.lock_waits = times->waits.lock_waits;
-        }
-        number[i] = (*next_node)++;
-        profile_write_nodes(c->writer, &parent, &frame, 1);
-        metrics_write(&c->metrics, c->writer, n->measured, h->heap_peak, &extra);
+        if (order->number)
+            order->number[i] = *next_node;
+        ++*next_node;
+        write_node(c, v, g, i, parent, frame, times);
     }
     if (!first && has_rest(c)) {
         write_rest(c, tree_root, times);
@@ -196,23 +215,27 @@ static void write_thread(struct collector *c, const struct arena_view *v,
                          uint32_t *next_node)
 {
     size_t count = g->items.count;
-    uint32_t *root = must_calloc(count, sizeof *root), *number = must_calloc(count, sizeof *number);
+    struct tree_order order = {.first_number = *next_node};
     VEC(uint32_t) roots = {0};
     vec_push(&roots, 0);
-    for (uint32_t i = 1; i < count; i++) {
-        const struct grown_node *n = &g->items.items[i];
-        root[i] = root[n->parent];
-        if (n->parent == 0 && (KEY_FLAGS(n->key) & KEY_PHASE)) {
-            root[i] = i;
+    for (uint32_t i = 1; i < count; i++)
+        if (g->items.items[i].parent == 0 && (KEY_FLAGS(g->items.items[i].key) & KEY_PHASE))
             vec_push(&roots, i);
-        }
+    if (roots.count > 1) {
+        order.root = must_calloc(count, sizeof *order.root);
+        order.number = must_calloc(count, sizeof *order.number);
+        for (size_t i = 1; i < roots.count; i++)
+            order.root[roots.items[i]] = roots.items[i];
+        for (uint32_t i = 1; i < count; i++)
+            if (!order.root[i])
+                order.root[i] = order.root[g->items.items[i].parent];
     }
     struct thread_times times = times_of(c, v, t, g);
     for (size_t i = 0; i < roots.count; i++)
-        write_tree(c, v, g, thread, roots.items[i], root, number, next_node, &times);
+        write_tree(c, v, g, thread, roots.items[i], &order, next_node, &times);
     vec_free(&roots);
-    free(root);
-    free(number);
+    free(order.root);
+    free(order.number);
 }
 
 static void grow_tree(struct grown_tree *g, struct collector *c, const struct arena_view *v,
@@ -241,6 +264,7 @@ static void count_thread(struct collector *c, const struct arena_view *v,
     struct grown_tree tree;
     (void)process;
     grow_tree(&tree, c, v, t);
+    grown_ends(&tree);
     *next_node += (uint32_t)tree.items.count + nodes_of_rest(c, &tree);
     vec_push(&c->trees, tree);
 }

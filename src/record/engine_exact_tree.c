@@ -122,9 +122,13 @@ void exact_tree_grow(void *state, const struct arena_view *v, const struct arena
     add_sums(g, counts);
     if (counts->first_record_chunk)
         grown_root(g);
+    size_t bytes = 0;
     VIEW_EACH(v, counts->first_record_chunk, k) {
         vec_push(&chunks, k);
+        bytes += k->used < k->room ? k->used : k->room;
     }
+    /* At most two for each record: the place that it was called from, and its function. */
+    grown_reserve(g, g->items.count + 2 * (bytes / arena_record_bytes(0)));
     for (size_t i = chunks.count; i-- > 0;) {
         uint64_t start =
             (uint64_t)((const char *)chunks.items[i] - v->bytes) + chunks.items[i]->start;

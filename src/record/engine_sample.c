@@ -58,9 +58,9 @@ static void grow_returns(void *state, const struct arena_view *v, const struct a
 {
     (void)state;
     (void)v;
-    for (uint32_t i = 0; i < g->items.count && g->columns; i++)
-        if (g->items.items[i].measured)
-            *grown_value(g, i, 0) = g->items.items[i].measured->returns;
+    for (uint32_t i = 0; i < g->measured.count && g->columns; i++)
+        if (g->measured.items[i])
+            *grown_value(g, i, 0) = g->measured.items[i]->returns;
     g->sums[SUM_MARKS_SET] += t->marks_set;
     g->sums[SUM_BOUNCES] += t->bounces;
     g->sums[SUM_REUSED] += t->frames_reused;

@@ -3,28 +3,52 @@
 #include "base/strings.h"
 #include "profile/profile.h"
 
+/*
+ * The slot of a node: its index plus one, or 0. Trees are made from end to end, so children are
+ * looked for where their parents' neighbours were, and the first slots to look at are near those of
+ * the parents before it: what is in use stays in the processor's caches. Where a node has so many
+ * children that these are taken, the rest is spread over the whole table.
+ */
 static uint32_t *grown_slot(const struct grown_tree *g, uint32_t parent, uint64_t key)
 {
-    struct {
-        uint64_t key, parent;
-    } both = {key, parent};
-    size_t i = hash_bytes(&both, sizeof both) >> 20 & (g->room - 1);
-    while (g->slots[i] && (g->items.items[g->slots[i] - 1].parent != parent ||
-                           g->items.items[g->slots[i] - 1].key != key))
-        i = (i + 1) & (g->room - 1);
+    enum { NEAR = 64, TRIES_NEAR = 8 };
+    const size_t mask = g->room - 1;
+    uint64_t hash = (key ^ (uint64_t)parent << 40) * UINT64_C(0x9e3779b97f4a7c15);
+    hash ^= hash >> 32;
+    size_t i = ((size_t)parent * 2 + hash % NEAR) & mask;
+    for (unsigned tries = 1; g->slots[i]; tries++) {
+        const struct grown_node *n = &g->items.items[g->slots[i] - 1];
+        if (n->key == key && n->parent == parent)
+            break;
+        i = (tries == TRIES_NEAR ? hash * UINT64_C(0x9e3779b97f4a7c15) >> 16 : i + 1) & mask;
+    }
     return &g->slots[i];
+}
+
+static void make_slots(struct grown_tree *g, size_t room)
+{
+    free(g->slots);
+    g->slots = must_calloc(room, sizeof *g->slots);
+    g->room = room;
+    for (size_t i = 0; i < g->items.count; i++)
+        *grown_slot(g, g->items.items[i].parent, g->items.items[i].key) = (uint32_t)i + 1;
+}
+
+void grown_reserve(struct grown_tree *g, size_t nodes)
+{
+    size_t room = 256;
+    while (room < nodes * 2)
+        room *= 2;
+    if (room > g->room)
+        make_slots(g, room);
+    vec_reserve(&g->items, nodes);
+    vec_reserve(&g->values, nodes * g->columns);
 }
 
 uint32_t grown_child(struct grown_tree *g, uint32_t parent, uint64_t key)
 {
-    if (g->items.count * 2 >= g->room) {
-        size_t room = g->room ? g->room * 2 : 256;
-        free(g->slots);
-        g->slots = must_calloc(room, sizeof *g->slots);
-        g->room = room;
-        for (size_t i = 0; i < g->items.count; i++)
-            *grown_slot(g, g->items.items[i].parent, g->items.items[i].key) = (uint32_t)i + 1;
-    }
+    if (g->items.count * 2 >= g->room)
+        make_slots(g, g->room ? g->room * 2 : 256);
     uint32_t *slot = grown_slot(g, parent, key);
     if (!*slot) {
         vec_push(&g->items, (struct grown_node){.key = key, .parent = parent});
@@ -40,11 +64,34 @@ void grown_root(struct grown_tree *g)
     grown_child(g, CTP_NONE, KEY_MAKE(0, KEY_ROOT, 0));
 }
 
+void grown_ends(struct grown_tree *g)
+{
+    free(g->slots);
+    g->slots = NULL;
+    g->room = 0;
+}
+
 void free_grown(struct grown_tree *g)
 {
     vec_free(&g->items);
+    vec_free(&g->measured);
+    vec_free(&g->perf);
     vec_free(&g->values);
     free(g->slots);
+}
+
+static void set_measured(struct grown_tree *g, uint32_t node, const struct arena_node *measured)
+{
+    while (g->measured.count <= node)
+        vec_push(&g->measured, NULL);
+    g->measured.items[node] = measured;
+}
+
+void grown_set_perf(struct grown_tree *g, uint32_t node, const uint64_t *values)
+{
+    while (g->perf.count <= node)
+        vec_push(&g->perf, NULL);
+    g->perf.items[node] = values;
 }
 
 /* Nodes of one thread, oldest first, which is in order of their places: parents before children. */
@@ -99,7 +146,7 @@ void grow_samples(struct grown_tree *g, const struct arena_view *v, const struct
         uint32_t parent = i ? index_of(v, &list, n->parent, i) : CTP_NONE;
         uint32_t index =
             i ? grown_child(g, parent == CTP_NONE ? 0 : indices.items[parent], n->key) : 0;
-        g->items.items[index].measured = n;
+        set_measured(g, index, n);
         vec_push(&indices, index);
     }
     vec_free(&indices);
@@ -113,7 +160,8 @@ uint64_t grown_guessed(const struct grown_tree *g)
     for (size_t i = 0; i < g->items.count; i++) {
         const struct grown_node *n = &g->items.items[i];
         guessed[i] = (i && guessed[n->parent]) || (KEY_FLAGS(n->key) & KEY_GUESSED);
-        samples += guessed[i] && n->measured ? n->measured->count : 0;
+        const struct arena_node *measured = grown_measured(g, i);
+        samples += guessed[i] && measured ? measured->count : 0;
     }
     free(guessed);
     return samples;

@@ -6,15 +6,16 @@
 #include "record/arena_view.h"
 #include "record/engine.h"
 
+/* There may be many millions: what only some trees have is in columns of its own. */
 struct grown_node {
     uint64_t key;
     uint32_t parent;
-    const struct arena_node *measured; /* NULL: no samples */
-    const uint64_t *perf;              /* of each perf event; NULL: nothing */
-};
+} __attribute__((packed, aligned(4)));
 
 struct grown_tree {
     VEC(struct grown_node) items;
+    VEC(const struct arena_node *) measured; /* of the first nodes; NULL: no samples */
+    VEC(const uint64_t *) perf; /* of the first nodes, of each perf event; NULL: nothing */
     uint32_t columns;           /* values of the engine that each node has */
     VEC(uint64_t) values;       /* those of one node after those of another */
     uint64_t sums[ENGINE_SUMS]; /* the engine's, of the thread */
@@ -25,14 +26,33 @@ struct grown_tree {
 /* The root comes first, in trees that have anything. */
 void grown_root(struct grown_tree *tree);
 
+/* Makes room for so many nodes in all, for which there are places only when they are used. */
+void grown_reserve(struct grown_tree *tree, size_t nodes);
+
 /* The child of a node, which is made when there is none. */
 uint32_t grown_child(struct grown_tree *tree, uint32_t parent, uint64_t key);
+
+/* No child is looked for any more. */
+void grown_ends(struct grown_tree *tree);
 
 /* One of the engine's values of a node; it moves when nodes are made. */
 static inline uint64_t *grown_value(const struct grown_tree *tree, uint32_t node, uint32_t column)
 {
     return &tree->values.items[(size_t)node * tree->columns + column];
 }
+
+/* The samples of a node, or NULL; its perf events, or NULL. */
+static inline const struct arena_node *grown_measured(const struct grown_tree *tree, size_t node)
+{
+    return node < tree->measured.count ? tree->measured.items[node] : NULL;
+}
+
+static inline const uint64_t *grown_perf(const struct grown_tree *tree, size_t node)
+{
+    return node < tree->perf.count ? tree->perf.items[node] : NULL;
+}
+
+void grown_set_perf(struct grown_tree *tree, uint32_t node, const uint64_t *values);
 
 /* Adds the samples of a thread: nodes whose parents come before them. */
 void grow_samples(struct grown_tree *tree, const struct arena_view *view,

@@ -394,7 +394,7 @@ void perf_samples_grow(const struct perf_samples *s, const struct arena_header *
         uint32_t index = i ? grown_child(g, indices.items[n->parent], n->key) : 0;
         vec_push(&indices, index);
         if ((i + 1) * events <= t->settled.count)
-            g->items.items[index].perf = &t->settled.items[i * events];
+            grown_set_perf(g, index, &t->settled.items[i * events]);
     }
     vec_free(&indices);
 }

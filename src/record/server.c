@@ -382,7 +382,8 @@ void server_pause(struct server *s, bool paused)
     for (size_t i = 0; i < s->arenas.count; i++) {
         struct server_arena *a = &s->arenas.items[i];
         struct arena_image *image = paused ? &a->after : &a->before;
-        if (s->engine->counts_always && !image->bytes) /* --duration may have ended before all */
+        /* --duration may have ended before all; and what has ended counts no more. */
+        if (s->engine->counts_always && !image->bytes && !(paused && !server_arena_in_use(s, i)))
             take_image(a, image);
         a->header->paused_since_ns = now;
         a->header->paused = paused;
