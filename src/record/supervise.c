@@ -3,10 +3,10 @@
 #include "record/outside/outside_run.h"
 #include "record/perf_samples.h"
 #include "record/prepare.h"
-#include "record/probe.h"
 #include "record/record.h"
 #include "record/server.h"
 #include "record/target.h"
+#include "record/tick_cost.h"
 
 #include "base/file.h"
 #include "names/fill.h"
@@ -84,7 +84,7 @@ static struct stamp take_stamp(void)
 static void measure_ticks(struct recording *recording, struct stamp start)
 {
     struct stamp end = take_stamp();
-    while (end.time_s - start.time_s < 0.01)
+    while (end.time_s - start.time_s < 0.001)
         end = take_stamp();
     recording->ticks_per_ns = (double)(end.ticks - start.ticks) / (end.time_s - start.time_s) / 1e9;
 }
@@ -339,19 +339,6 @@ static void look_up_lines(const char *output)
                 output);
 }
 
-/*
- * What the first guess of the runtime is; it knows better as user time passes (runtime/event.c).
- * The kernel's accounts have a part of the way from the tick to the signal as user time, since its
- * own clock does not tick in interrupts: by measurements between a fifth and two fifths.
- */
-static uint32_t measure_tick_cost(void)
-{
-    probe_begin();
-    uint64_t delay_ns = probe_tick_delay_ns();
-    probe_end();
-    return (uint32_t)(delay_ns < UINT32_MAX ? delay_ns * 3 / 4 : 0);
-}
-
 static int choose_runtime(const struct record_options *options,
                           const struct program_modules *modules, const char *path, char **runtime,
                           struct ct_error *err)
@@ -405,7 +392,7 @@ static int open_server(struct server *server, const struct record_options *optio
     if (server->maps.cache.warning.text[0])
         fprintf(stderr, "calltrail: warning: %s\n", server->maps.cache.warning.text);
     if (!options->outside)
-        server->tick_cost_ns = measure_tick_cost();
+        server->tick_cost_ns = tick_cost_ns();
     server->engine = engine;
     server->engine_options = options->engine_options;
     if (engine->settings)
