@@ -16,6 +16,22 @@ struct walk_position {
     bool ended; /* the outermost frame has been walked */
 };
 
+/* Registers of the current frame, and which of them are known. */
+struct frame_registers {
+    uint64_t value[X86_COUNT];
+    uint32_t known;
+};
+
+enum {
+    ALL_REGISTERS = (1 << X86_COUNT) - 1,
+    NEED_FULL = WALK_END_COUNT, /* not an end: the fast walk cannot go on */
+};
+
+static inline bool is_known(const struct frame_registers *r, unsigned reg)
+{
+    return reg < X86_COUNT && (r->known >> reg & 1);
+}
+
 /* Has the range that holds the 8 bytes at the address been found? */
 bool walk_find_memory(struct walk_memory *memory, uint64_t address);
 
@@ -36,6 +52,38 @@ static inline uint32_t walk_find_module(const struct walk_modules *modules, uint
     SEARCH(i, modules->count, modules->items[i].end <= pc);
     return i < modules->count && pc >= modules->items[i].start ? i : UINT32_MAX;
 }
+
+/*
+ * A step by a special rule. On return `r` holds the caller's registers. WALK_COMPLETE means that
+ * the step was made (the outermost frame is found before); anything else ends the walk.
+ * (walk_special.c)
+ */
+enum walk_end walk_step_special(const struct map_special *special, struct frame_registers *r,
+                                struct walk_memory *memory, bool full, uint64_t *slot);
+
+/*
+ * Walks on from a return address for as long as the cache knows the way; `at` says how far.
+ * Whatever is unusual (an unknown address, a special rule, memory out of bounds) is left to the
+ * caller. Stops at the stack pointer `until`. (walk_cache.c)
+ */
+uint32_t walk_known(struct walk_cache *cache, const struct walk_memory *memory,
+                    struct walk_position *at, uint64_t until, struct walk_frame *frames, uint32_t n,
+                    uint32_t room);
+
+/* Adds what the tables said of a return address: its rule, or that it is the outermost. */
+void walk_remember(struct walk_cache *cache, uint64_t pc, uint32_t rule, uint32_t module);
+void walk_remember_end(struct walk_cache *cache, uint64_t pc, uint32_t module);
+
+/* Saved registers lie at most so many bytes below the CFA. */
+enum { WALK_MOST_BACK = RULE_MAX_SLOT * 8 };
+
+/*
+ * Does the walk, at a return address now, join the past here? It does where it stands at the caller
+ * of a frame of the past, with the same registers, and all above is unchanged. Sets where to look
+ * next. (walk_past.c)
+ */
+bool walk_joins(struct walk_past *past, const struct walk_position *at,
+                const struct walk_memory *memory);
 
 /*
  * A step out of code without unwind information, by its frame pointer (walk_unknown.c). `slot` is
