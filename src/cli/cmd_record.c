@@ -64,26 +64,25 @@ static int print_help(const char *kind)
     return finish_output();
 }
 
-/* Takes an option, but those of engines. False: it cannot be taken, and the error says why. */
-static bool take_option(int option, struct record_options *record, struct ct_error *err)
+/* Takes an option that is no engine's. */
+static int take_option(int option, struct record_options *record, struct ct_error *err)
 {
     char *end;
     switch (option) {
     case 'F':
         record->rate_hz = strtoul(optarg, &end, 10);
         if (*end || !*optarg || record->rate_hz < 1 || record->rate_hz > MOST_HZ)
-            return ct_fail(err, "a frequency is a number from 1 to %d, not '%s'", MOST_HZ,
-                           optarg) == CT_OK;
+            return ct_fail(err, "a frequency is a number from 1 to %d, not '%s'", MOST_HZ, optarg);
         break;
     case 'o':
         record->output = optarg;
         break;
     case 'e':
-        return events_parse(optarg, &record->events, &record->perf, err) == CT_OK;
+        return events_parse(optarg, &record->events, &record->perf, err);
     case 'd':
     case 'D':
         if (!read_seconds(optarg, option == 'd' ? &record->delay_s : &record->duration_s))
-            return ct_fail(err, "'%s' is not a number of seconds", optarg) == CT_OK;
+            return ct_fail(err, "'%s' is not a number of seconds", optarg);
         break;
     case 'n':
         record->follow = false;
@@ -95,9 +94,9 @@ static bool take_option(int option, struct record_options *record, struct ct_err
         record->verify = true;
         break;
     case 'E':
-        return engine_find(optarg, &record->engine, err) == CT_OK;
+        return engine_find(optarg, &record->engine, err);
     }
-    return true;
+    return CT_OK;
 }
 
 /* Runs what the options say; they are complete, but for the engine's own. */
@@ -148,7 +147,7 @@ int cmd_record(int argc, char **argv)
             status = option_error("record", argv);
         else if (option == ENGINE_OPTION)
             vec_push(&given.items, (struct given_option){options[which].name, optarg});
-        else if (!take_option(option, &record, &err))
+        else if (take_option(option, &record, &err) != CT_OK)
             status = usage_error("record", "%s", err.text);
     }
     record.command = argv + optind;

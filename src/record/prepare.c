@@ -265,9 +265,10 @@ void prepare_maps(const struct program_modules *modules, bool with_plans)
     if (p.cache.folder) {
         for (size_t i = 0; i < modules->paths.count; i++)
             add_if_missing(&p, modules->paths.items[i]);
-        qsort(p.missing.items, p.missing.count, sizeof *p.missing.items, larger_first);
-        if (p.missing.count)
+        if (p.missing.count) {
+            qsort(p.missing.items, p.missing.count, sizeof *p.missing.items, larger_first);
             make_missing(&p);
+        }
     }
     vec_free(&p.missing);
     map_cache_close(&p.cache);

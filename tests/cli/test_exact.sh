@@ -125,7 +125,7 @@ usage() { # name, words, options...
 }
 usage "no such engine" "there is no engine 'magic'; there are: sample, exact" --engine magic
 for option in --modules=x --fold-recursion --height --max-nodes=5 --k=2 --burst --trace=x.trace; do
-    usage "$option of another engine" "record: ${option%=*} goes with --engine exact" $option
+    usage "$option of another engine" "record: ${option%=*} goes with --engine exact" "$option"
 done
 usage "option before another engine" "record: --height goes with --engine exact" --height --engine sample
 usage "option of the other engine" "record: --no-trampoline goes with --engine sample" \

@@ -144,10 +144,21 @@ recover() { # the supervisor is killed; what was measured is still there
     folder=${folder%/supervisor}
     echo >"$work/go2"
     cat <&7 # to the program's end
+    cp -r "$folder" "$work/other" # for the next test
     [ -n "$folder" ] && "$CALLTRAIL" recover -o "$work/p.ctp" "$folder" && [ ! -e "$folder" ]
 }
 check "recover makes the profile of a killed recording" timeout 30 bash -c "$(declare -f recover); work='$work' CALLTRAIL='$CALLTRAIL'; recover"
 check "with the samples" holds "p['samples'] > 20 and p['walks_complete'] == p['samples']"
+unknown_engine() { # a recording of another version's, or one that was damaged
+    local at
+    at=$(printf '#include "runtime/arena_format.h"\n#include <stdio.h>
+        int main(void) { printf("%%zu", offsetof(struct arena_header, engine)); }' |
+        gcc -Isrc -xc - -o "$work/at" && "$work/at") || return 1
+    printf '\377' | dd of="$work/other/0.arena" bs=1 seek="$at" conv=notrunc status=none
+    "$CALLTRAIL" recover -o "$work/u.ctp" "$work/other" 2>"$work/err1"
+    [ $? -eq 1 ] && grep -q 'is not an arena of this version' "$work/err1" && [ -e "$work/other/0.arena" ]
+}
+check "recover leaves an engine alone that it does not know" unknown_engine
 
 cat >"$work/known.py" <<'P'
 """What is known of a process's time, by how it and its recorder end: argv are calltrail and a folder."""
