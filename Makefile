@@ -6,6 +6,7 @@
 #   make check-modules   unwind rows of every module on this machine against readelf
 #   make check-torture   what breaks profilers, one small program each, under record
 #   make check-trampoline marked frames: unwinders, registers, jumps, single steps
+#   make check-regions   walks from inside stubs: unwinders, eu-stack, gdb
 #   make check-exact     every call counted: against callgrind, and the torture programs
 #   make check-events    events against what programs know of themselves; the torture programs under them
 #   make check-rates     rates to a few per cent, on a machine that does nothing else
@@ -29,7 +30,7 @@ comma := ,
 BUILD := build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 MESON_FLAGS := --prefix=$(PREFIX) $(if $(SANITIZE),-Db_sanitize=$(SANITIZE) -Db_lundef=false)
 
-.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-exact check-exact-steps check-events check-rates check-loss check-stops check-full fuzz bench install clean check-exports check-diff check-real check-agreement
+.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-regions check-exact check-exact-steps check-events check-rates check-loss check-stops check-full fuzz bench install clean check-exports check-diff check-real check-agreement
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) calltrail libcalltrail-rt.so libcalltrail-events.so libcalltrail-events-new.so calltrail-record.1
@@ -66,6 +67,9 @@ check-modules: setup-tests
 check-trampoline: setup-tests
 	@$(MAKE) --no-print-directory tests
 	@scripts/check-trampoline --full
+
+check-regions: setup-tests
+	@scripts/check-regions --full
 
 check-torture: setup-tests
 	@$(MAKE) --no-print-directory tests

@@ -66,6 +66,11 @@ void pun_forget(struct edited_module *module)
     fork_here();
 }
 
+void region_unmap(struct region *region)
+{
+    (void)region;
+}
+
 uint64_t pun_leads_to(const struct edited_module *module, uint64_t pc)
 {
     (void)module;

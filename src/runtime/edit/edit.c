@@ -16,34 +16,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-enum { PAGE = 4096, COMMON_BYTES = 64 };
-
-uint8_t *edit_map_at(uint64_t place, uint64_t bytes)
-{
-    place &= ~(uint64_t)(PAGE - 1);
-    long got =
-        raw_syscall6(SYS_mmap, (long)place, (long)bytes, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-    if (got > 0 && got != (long)place)
-        raw_syscall3(SYS_munmap, got, (long)bytes, 0);
-    return got == (long)place ? (uint8_t *)got : NULL;
-}
-
-/*
- * Memory that a rel32 of the module reaches: below it or, far enough above that the heap, which
- * begins behind the program, has room to grow.
- */
-static uint8_t *map_near(uint64_t start, uint64_t end, uint64_t bytes)
-{
-    const uint64_t step = 1 << 20, reach = UINT64_C(1900) << 20, heap = UINT64_C(1) << 30;
-    uint8_t *memory = NULL;
-    for (uint64_t away = step; !memory && away + (end - start) + bytes < reach; away += step)
-        if (start > bytes + away + (1 << 16))
-            memory = edit_map_at(start - bytes - away, bytes);
-    for (uint64_t away = heap; !memory && away + (end - start) + bytes < reach; away += step)
-        memory = edit_map_at(end + away, bytes);
-    return memory;
-}
+enum { PAGE = 4096, COMMON_BYTES = 64, COMMON_CFI_BYTES = 32 };
 
 static int protection_of(uint32_t flags)
 {
@@ -143,35 +116,62 @@ static bool take_plan(const struct edit_request *r, struct edited_module *m)
 }
 
 /* Memory for the stubs and what is known of them; false: none that the module reaches is free. */
-static bool map_stubs(struct edited_module *m, const struct stub_writer *writer, uint64_t *code)
+static bool map_stubs(struct edited_module *m, const struct stub_writer *writer)
 {
-    enum { LARGE = 8 << 20 };
     uint64_t stubs = COMMON_BYTES;
     uint32_t puns = 0;
     for (uint32_t i = 0; i < m->site_count; i++) {
         stubs += stub_most_bytes(&m->sites[i]) + writer->most_bytes(&m->sites[i]);
         puns += m->sites[i].tier == TIER_PUN;
     }
-    stubs = (stubs + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-    uint64_t layouts = (m->site_count * sizeof *m->layouts + 7) & ~(uint64_t)7;
-    m->stub_bytes = stubs + layouts + pun_table_bytes(puns);
-    m->stubs = map_near(m->base, m->base + m->sites[m->site_count - 1].offset, m->stub_bytes);
-    if (!m->stubs)
+    const struct region_code common = {.cfi_bytes = COMMON_CFI_BYTES};
+    uint64_t layouts = m->site_count * sizeof *m->layouts;
+    if (!region_map(&m->region, m->base, m->base + m->sites[m->site_count - 1].offset, stubs,
+                    layouts + pun_table_bytes(puns), region_cfi_bytes(&common, 1)))
         return false;
-    if (m->stub_bytes >= LARGE) /* a fault for each small page would take longer than to write it */
-        raw_syscall3(SYS_madvise, (long)m->stubs, (long)m->stub_bytes, MADV_HUGEPAGE);
-    m->layouts = (void *)(m->stubs + stubs);
-    m->pun_pages = (void *)(m->stubs + stubs + layouts);
-    *code = stubs;
+    m->stubs = m->region.code;
+    m->layouts = (void *)m->region.data;
+    m->pun_pages = (void *)(m->region.data + layouts);
     return true;
+}
+
+/* What the common code does to the stack, for others than us: from its rows. */
+static uint32_t write_common_cfi(const struct edited_module *m, uint8_t cfi[COMMON_CFI_BYTES])
+{
+    enum { ADVANCE = 0x40, CFA_OFFSET = 0x0e, LONGEST = 3 };
+    const struct stub_row *row = &rows_all[rows_shapes[m->common.shape].first_row];
+    uint32_t bytes = 0;
+    for (; row[1].at != ROW_LAST && bytes + LONGEST <= COMMON_CFI_BYTES; row++) {
+        cfi[bytes++] = (uint8_t)(ADVANCE | (row[1].at - row->at));
+        cfi[bytes++] = CFA_OFFSET;
+        cfi[bytes++] = (uint8_t)(8 + 8 * row[1].words);
+    }
+    return bytes;
+}
+
+/* The code can be run, and all who walk stacks know the way out of it. */
+static void publish(const struct edited_module *m)
+{
+    uint8_t cfi[COMMON_CFI_BYTES];
+    const struct region_code common = {.start = m->stubs,
+                                       .bytes = m->common.bytes,
+                                       .cfi = cfi,
+                                       .cfi_bytes = write_common_cfi(m, cfi)};
+    region_publish(&m->region, &(struct region_tables){.base = m->base,
+                                                       .sites = m->sites,
+                                                       .layouts = m->layouts,
+                                                       .site_count = m->site_count,
+                                                       .shapes = rows_shapes,
+                                                       .rows = rows_all,
+                                                       .others = &common,
+                                                       .other_count = 1});
 }
 
 static bool apply(const struct edit_request *r, const struct stub_writer *writer)
 {
     struct edited_module m;
     struct stat file = {0};
-    uint64_t code_bytes;
-    if (!take_plan(r, &m) || !map_stubs(&m, writer, &code_bytes))
+    if (!take_plan(r, &m) || !map_stubs(&m, writer))
         return false;
     raw_syscall3(SYS_fstat, r->file, (long)&file, 0);
     m.from = *r;
@@ -182,13 +182,13 @@ static bool apply(const struct edit_request *r, const struct stub_writer *writer
         kept = edited_add(&m);
     if (!kept) {
         protect(r, false);
-        raw_syscall3(SYS_munmap, (long)m.stubs, (long)m.stub_bytes, 0);
+        region_unmap(&m.region);
         return false;
     }
     if (guest->flags & CHANNEL_DETACHES)
         pristine_map(kept, r);
     write_stubs(r, kept, writer);
-    raw_syscall3(SYS_mprotect, (long)m.stubs, (long)code_bytes, PROT_READ | PROT_EXEC);
+    publish(kept);
     protect(r, false);
     return true;
 }

@@ -136,7 +136,7 @@ static const struct edited_module *by_stub(uint64_t address)
 {
     const struct edited_list *list = edited_loaded();
     for (uint32_t m = list->count; m-- > 0;)
-        if (address - (uint64_t)list->items[m]->stubs < list->items[m]->stub_bytes)
+        if (address - (uint64_t)list->items[m]->stubs < list->items[m]->region.code_bytes)
             return list->items[m];
     return NULL;
 }
@@ -254,7 +254,7 @@ void edit_forget_hidden(void)
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         pristine_unmap(&gone);
         pun_forget(&gone);
-        raw_syscall3(SYS_munmap, (long)gone.stubs, (long)gone.stub_bytes, 0);
+        region_unmap(&gone.region);
         raw_syscall3(SYS_munmap, (long)gone.plan, (long)gone.plan->file_bytes, 0);
     }
 }

@@ -16,6 +16,7 @@
 #include "edit/plan_format.h"
 #include "runtime/edit/edit.h"
 #include "runtime/edit/rows.h"
+#include "runtime/edit/stub_region.h"
 
 /* An executable segment of a module: two mappings of the file as it is. */
 enum { MOST_PRISTINE = 4 };
@@ -37,15 +38,15 @@ struct edited_module {
     uint32_t site_count;
     const uint32_t *by_rank; /* a site's number is its rank, from first_site on */
     const uint8_t *code;
-    uint8_t *stubs; /* the common code, then those of the sites */
-    uint64_t stub_bytes;
+    struct region region; /* of the stubs, and of what is known of them */
+    uint8_t *stubs;       /* its code: what they share, then those of the sites */
     struct stub_layout common;
-    struct stub_layout *layouts; /* in the same piece of memory */
+    struct stub_layout *layouts;
     struct pristine pristine[MOST_PRISTINE];
     unsigned pristine_count;
     struct edit_request from; /* its plan and its descriptor are not there any more */
     uint64_t device, inode;   /* of its file */
-    uint64_t *pun_pages;      /* there, too: addresses of the pages that puns lead to, sorted */
+    uint64_t *pun_pages;      /* addresses of the pages that puns lead to, sorted */
     uint32_t pun_page_count;
 };
 
@@ -97,11 +98,6 @@ const struct plan_site *edited_leave(struct walk_registers *registers, bool *is_
 
 /* A new one: loaded, and to be forgotten when it is not any more. NULL: there are too many. */
 struct edited_module *edited_add(const struct edited_module *module);
-
-/* --- edit.c --------------------------------------------------------------------------------- */
-
-/* Memory at this address, or NULL if it is in use. */
-uint8_t *edit_map_at(uint64_t address, uint64_t bytes);
 
 /* --- pun.c ---------------------------------------------------------------------------------- */
 

@@ -95,7 +95,7 @@ static bool is_allowed(const struct puns *p, uint64_t page, bool near_heap)
 
 static struct pun_page *map_page(struct puns *p, uint64_t address)
 {
-    if (pages_in_process == MOST_PAGES || !edit_map_at(address, PAGE))
+    if (pages_in_process == MOST_PAGES || !region_map_at(address, PAGE))
         return NULL;
     pages_in_process++;
     p->count++;

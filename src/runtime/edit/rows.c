@@ -1,5 +1,7 @@
 #include "runtime/edit/rows.h"
 
+#include "runtime/walk.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 

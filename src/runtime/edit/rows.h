@@ -1,20 +1,30 @@
 /*
  * What stubs do to the stack, by rows: the emitter writes one whenever an instruction changes it.
- * Whoever finds a thread in a stub, a sample, an unwinder, a debugger, gets out of it by these.
+ * Whoever finds a thread in a stub gets out of it by these: samples, unwinders, debuggers
+ * (stub_region.h). At a place of a stub whose row is r, the interrupted function has
+ *
+ *     rsp             rsp + 8 * r.words
+ *     pc              the site's address + r.pc (+ place - r.at with ROW_MOVES)
+ *     rax, rcx, rdx   from the stack, where the row says so: word k lies 8 * k below that rsp
+ *
+ * and all other registers as they are. Behind a call that comes back to the stub, pc is the last
+ * byte of the site's call: there an unwinder finds what the program does about exceptions.
  *
  * Stubs of many sites have the same rows, which are kept once, as a shape.
  */
 #ifndef RUNTIME_ROWS_H
 #define RUNTIME_ROWS_H
 
-#include "runtime/walk.h"
-
 #include <assert.h>
 #include <stdint.h>
 
+struct walk_registers;
+
 enum row_flags {
-    ROW_MOVES = 1, /* these instructions are the program's own, moved: `pc` goes with the place */
-    ROW_CALLED = 2 /* common code: above `words`, its return address into a stub is on the stack */
+    ROW_MOVES = 1,   /* these instructions are the program's own, moved: pc goes with the place */
+    ROW_RETURNS = 2, /* a call comes back to here: who walks out of the callee does not know what
+                        will be in rax, rcx and rdx; what is on the stack is known */
+    ROW_CALLED = 4   /* common code: above the words, its return address into a stub */
 };
 
 /* What has been done to the stack since the site, from one place of a stub on. */
