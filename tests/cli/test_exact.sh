@@ -299,6 +299,35 @@ gcc -g -O2 -o inlined inlined.c || exit 1
 check "calls of what holds inlined code" "worker 12345 12345" "$("$calltrail" report --view flat --csv inlined.ctp |
     awk -F, '/worker|bump/ { print $5, $3, $4 }')"
 
+# Whoever walks the stack of a stopped program finds its callers, in stubs, too: every second stop or
+# so is in one.
+gcc -g -O2 -fno-optimize-sibling-calls -o spin "$here/exact/spin.c" || exit 1
+mkfifo spins
+"$calltrail" record --no-lines --engine exact --modules spin -o spin.ctp ./spin >spins &
+recorder=$!
+read -r line <spins
+spinner=$(pgrep -P "$recorder" -x spin)
+whole() { # of the functions in a walk, outermost first
+    tac | grep -oE '\b(main|outer|inner|leaf)\b' | tr '\n' ' ' | grep -cE '^main (outer (inner (leaf )?)?)?$'
+}
+stops=0 in_stubs=0
+for _ in $(seq 40); do
+    walk=$(eu-stack -p "$spinner" 2>&1)
+    stops=$((stops + $(whole <<<"$walk")))
+    grep -q calltrail_stubs <<<"$walk" && in_stubs=$((in_stubs + 1))
+done
+check "stops, whole walks of eu-stack" 40 "$stops"
+check "stops, some are in stubs" yes "$([ "$in_stubs" -gt 0 ] && echo yes)"
+stops=0
+for _ in 1 2 3 4; do
+    stops=$((stops + $(gdb -q -batch -nx -p "$spinner" -ex 'set print frame-arguments none' -ex bt 2>&1 |
+        sed -En 's/^#.* (in )?([a-z]+) \(.*/\2/p' | whole)))
+done
+check "stops, whole walks of gdb" 4 "$stops"
+kill "$spinner"
+wait "$recorder"
+check "stops, status" 143 $?
+
 # --height, against what the program measures itself.
 gcc -g -O1 -foptimize-sibling-calls -fno-omit-frame-pointer -Wl,-z,lazy -o heights "$here/exact/heights.c" || exit 1
 # Calls that go the fast way; by a walk of the stack, since libc is not edited; and all the slow way.
