@@ -299,6 +299,15 @@ gcc -g -O2 -o inlined inlined.c || exit 1
 check "calls of what holds inlined code" "worker 12345 12345" "$("$calltrail" report --view flat --csv inlined.ctp |
     awk -F, '/worker|bump/ { print $5, $3, $4 }')"
 
+# Frames 8 bytes apart are told apart: no call has to walk the stack for that.
+gcc -g -O2 -fno-optimize-sibling-calls -o close_frames "$here/exact/close_frames.c" || exit 1
+"$calltrail" record --no-lines --engine exact -e cpu -F 9999 --verify -o close.ctp ./close_frames >printed
+check "close frames, output" 40000 "$(cat printed)"
+check "close frames, few walks" yes "$([ "$(fact slow_resyncs close.ctp)" -lt 100 ] && echo yes)"
+check "close frames, verify" 0 "$(fact verify_differ close.ctp)"
+check "close frames, calls" 40000 "$("$calltrail" report --view flat --csv --metric calls close.ctp |
+    awk -F, '/leaf/ { print $3 }')"
+
 # Whoever walks the stack of a stopped program finds its callers, in stubs, too: every second stop or
 # so is in one.
 gcc -g -O2 -fno-optimize-sibling-calls -o spin "$here/exact/spin.c" || exit 1

@@ -158,11 +158,11 @@ static const struct arena_record *record_at(const struct engine *engine, uint64_
 
 uint64_t engine_record(const struct engine *engine, uint64_t slot, uint64_t ret)
 {
-    uint64_t entry[2]; /* tag, record */
-    uint64_t at = engine->mirror + (slot & exact_layout.mirror_mask);
-    if (read_tracee(engine->pid, at, entry, sizeof entry) != sizeof entry)
+    uint64_t tag, record, at = engine->mirror + (slot & exact_layout.mirror_mask);
+    if (!read_word(engine->pid, at, &tag) ||
+        !read_word(engine->pid, at + exact_layout.mirror_records, &record))
         return 0;
-    return entry[0] == slot + ret ? entry[1] : 0;
+    return tag == slot + ret ? record : 0;
 }
 
 static uint64_t address_of_key(const struct engine *engine, uint64_t key)

@@ -7,7 +7,8 @@
 
 struct exact_layout {
     uint64_t mirror, arena, others; /* in struct exact_state */
-    uint64_t mirror_mask;           /* from a slot's address to its entry */
+    uint64_t mirror_mask;           /* from a slot's address to its tag, */
+    uint64_t mirror_records;        /* and from there to its record */
 };
 
 extern const struct exact_layout exact_layout;

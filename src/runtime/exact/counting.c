@@ -2,7 +2,7 @@
  * The code that counts, in the stub of a site:
  *
  *     push rax, rcx
- *     rax = where its function's return address lies, rcx = that slot's entry of the mirror
+ *     rax = where its function's return address lies, rcx = that slot's tag in the mirror
  *     is the entry for this slot and the return address in it?        or slow
  *     rcx = the record there; is it one of this function?             or slow
  *     rax = the record of the callee, in the site's place             or slow
@@ -130,7 +130,7 @@ ALWAYS_INLINE void emit_own_slot(struct emitter *e, const struct plan_site *s, i
         emit_distance(e, FROM_RBP, -1, s->slot_bytes);
 }
 
-/* rcx: from the low half of a slot's address to its entry of the mirror. */
+/* rcx: from the low half of a slot's address to its tag in the mirror. */
 ALWAYS_INLINE void emit_entry_in_rcx(struct emitter *e)
 {
     EMIT(e, "\x81\xe1"); /* and ecx, mask */
@@ -149,7 +149,8 @@ ALWAYS_INLINE void emit_enter(struct emitter *e, const struct plan_site *s)
     EMIT(e, "\x8d\x4c\x24"); /* lea ecx, [rsp + …] */
     emit_u8(e, new_slot_at(s));
     emit_entry_in_rcx(e);
-    EMIT(e, "\x48\x89\x41\x08"); /* mov [rcx + 8], rax */
+    EMIT(e, "\x48\x89\x81"); /* mov [rcx + records], rax */
+    emit_u32(e, MIRROR_RECORDS);
     if (is_tail(s))
         return;
     EMIT(e, "\x48\x8d\x44\x24"); /* lea rax, [rsp + …]: the slot */
@@ -255,8 +256,9 @@ ALWAYS_INLINE void emit_fast(struct emitter *e, const struct edited_module *m,
     emit_epoch(e);
     EMIT(e, "\x48\x39\x01");                         /* cmp [rcx], rax: is it for this frame? */
     uint8_t *unknown = emit_away(e, 0x75, indirect); /* jne slow */
-    EMIT(e, "\x48\x8b\x49\x08"                       /* mov rcx, [rcx + 8]: record */
-            "\x81\x79"); /* cmp dword [rcx + first_site], this function's */
+    EMIT(e, "\x48\x8b\x89");                         /* mov rcx, [rcx + records] */
+    emit_u32(e, MIRROR_RECORDS);
+    EMIT(e, "\x81\x79"); /* cmp dword [rcx + first_site], this function's */
     emit_u8(e, RECORD_FIRST);
     emit_u32(e, m->first_site + s->first_rank);
     uint8_t *wrong_function = emit_away(e, 0x75, indirect);

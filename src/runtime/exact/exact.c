@@ -11,7 +11,7 @@
 enum { MOST_FRAMES = 1 << 16, STACK_BYTES = 64 << 10, MOST_UNBOUND = 32, CALLEES = 1 << 13 };
 
 /* Where every thread begins: nothing matches, so the first site of a thread takes the slow way. */
-static struct mirror_entry nothing[MIRROR_BYTES / sizeof(struct mirror_entry)];
+static char nothing[MIRROR_MAPPED];
 
 #define STATE_AT_FIRST ((struct exact_state){.mirror = nothing, .calls = BURST_NONE})
 
@@ -111,16 +111,28 @@ static struct exact_thread *begin(void)
 
 /* --- the mirror ------------------------------------------------------------------------------- */
 
-ALWAYS_INLINE struct mirror_entry *entry_of(uint64_t slot)
+ALWAYS_INLINE uint64_t *tag_of(uint64_t slot)
 {
-    return (void *)((char *)exact_state.mirror + (slot & MIRROR_MASK));
+    return (void *)(exact_state.mirror + (slot & MIRROR_MASK));
+}
+
+ALWAYS_INLINE struct arena_record **record_of(uint64_t slot)
+{
+    return (void *)(exact_state.mirror + MIRROR_RECORDS + (slot & MIRROR_MASK));
 }
 
 ALWAYS_INLINE struct arena_record *find_in_mirror(uint64_t slot)
 {
-    const struct mirror_entry *entry = entry_of(slot);
-    return slot && entry->tag == slot + *(const uint64_t *)slot + exact_state.epoch ? entry->record
-                                                                                    : NULL;
+    bool is_its = slot && *tag_of(slot) == slot + *(const uint64_t *)slot + exact_state.epoch;
+    return is_its ? *record_of(slot) : NULL;
+}
+
+/* The record first, as the stubs do: a handler may come in between, and believes the tag. */
+ALWAYS_INLINE void put_in_mirror(uint64_t slot, struct arena_record *record, uint64_t ret)
+{
+    *record_of(slot) = record;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    *tag_of(slot) = slot + ret + exact_state.epoch;
 }
 
 struct arena_record *mirror_find(uint64_t slot)
@@ -128,12 +140,11 @@ struct arena_record *mirror_find(uint64_t slot)
     return find_in_mirror(slot);
 }
 
-/* `ret`: as in struct entered. Without one, the entry may be another frame's: a leaf's slot may lie
- * right below its caller's. */
+/* `ret`: as in struct entered. */
 static void mirror_put(uint64_t slot, struct arena_record *record, uint64_t ret)
 {
     if (slot && ret)
-        *entry_of(slot) = (struct mirror_entry){slot + ret + exact_state.epoch, record};
+        put_in_mirror(slot, record, ret);
 }
 
 struct records *exact_records(void)
@@ -540,7 +551,7 @@ static enum slow_reason count_call(struct exact_thread *t, const struct slow_fra
         mirror_put(c.new_slot, entered_record(counter),
                    c.site->flags & SITE_TO_LEAF ? 0 : c.how.ret);
     else if (mirror_find(c.new_slot)) /* the frame stays */
-        entry_of(c.new_slot)->record = entered_record(counter);
+        *record_of(c.new_slot) = entered_record(counter);
     return why;
 }
 
@@ -590,8 +601,7 @@ STUB_TEXT static bool count_quickly(struct exact_thread *t, const struct slow_fr
         return false;
     new->count++;
     if (!(c.site->flags & SITE_TO_LEAF))
-        *entry_of(c.new_slot) =
-            (struct mirror_entry){c.new_slot + c.how.ret + exact_state.epoch, new};
+        put_in_mirror(c.new_slot, new, c.how.ret);
     exact_counts_in(t->records.thread)->slow[SLOW_NEW]++;
     return true;
 }

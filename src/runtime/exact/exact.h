@@ -39,32 +39,34 @@ static inline const struct exact_settings *exact_settings(void)
 extern const struct stub_writer counting_stubs __attribute__((visibility("hidden")));
 
 /*
- * Slots lie at 8 of 16 bytes, as the ABI has the stack at a call. The tag tells those apart that
- * share an entry: it is the sum of the slot's address and of the return address in it. (That two
- * frames have the same entry and the same sum, two return addresses and two stacks would have to be
- * the same multiple of 8 MB apart.)
+ * The mirror has a tag and a record for each slot, in two arrays: a slot's address, but for a mask,
+ * leads to its tag, and so much further lies its record. (The ABI has slots 16 bytes apart at
+ * least, but compilers keep to it only where others call: a function of their own may have its slot
+ * 8 bytes below its caller's.)
+ *
+ * The tag tells those apart that share an entry: it is the sum of the slot's address and of the
+ * return address in it. (That two frames have the same entry and the same sum, two return addresses
+ * and two stacks would have to be the same multiple of 4 MB apart.)
+ *
+ * Neither array begins at a page's start: otherwise an entry would be at the same place of its page
+ * as the slot, and the processor takes a load for one that must wait for a store before it, by that
+ * place alone.
  */
-struct mirror_entry {
-    uint64_t tag;
-    struct arena_record *record;
+enum {
+    MIRROR_SPAN = 4 << 20, /* of the stack */
+    MIRROR_MASK = MIRROR_SPAN - 8,
+    MIRROR_SHIFT = 2048 + 64,
+    MIRROR_RECORDS = MIRROR_SPAN + 1024 + 64,
+    MIRROR_MAPPED = 2 * MIRROR_SPAN + 4096
 };
 
-enum { MIRROR_BYTES = 8 << 20, MIRROR_MASK = MIRROR_BYTES - 16 };
-
-/*
- * The mirror does not begin at a page's start: otherwise an entry would be at the same place of its
- * page as the slot, and the processor takes a load for one that must wait for a store before it, by
- * that place alone.
- */
-enum { MIRROR_SHIFT = 2048 + 64, MIRROR_MAPPED = MIRROR_BYTES + 4096 };
-
-static_assert(sizeof(struct mirror_entry) == 16, "a slot's address is its entry's, but for a mask");
+static_assert(MIRROR_SHIFT + MIRROR_RECORDS + MIRROR_SPAN <= MIRROR_MAPPED, "they fit");
 
 #define BURST_NONE INT64_MIN
 
 /* What stubs reach through %fs. */
 struct exact_state {
-    struct mirror_entry *mirror;
+    char *mirror;               /* its first tag */
     struct arena_header *arena; /* NULL: this thread does not count */
     struct other_entry *others;
     uint64_t others_mask; /* (entries - 1) * sizeof(struct other_entry) */
