@@ -385,6 +385,19 @@ static __attribute__((noinline, cold)) bool pass_mark(const struct walk_memory *
     return real != 0;
 }
 
+/* What a signal has interrupted may be code that stands for the program's. */
+static __attribute__((noinline, cold)) void
+leave_code(struct walk_memory *memory, struct frame_registers *r, struct walk_position *at)
+{
+    struct walk_registers all;
+    memcpy(all.value, r->value, sizeof all.value);
+    if (!memory->leave_code(&all, &memory->restored_below))
+        return;
+    memcpy(r->value, all.value, sizeof all.value);
+    at->pc = r->value[X86_RIP];
+    at->sp = r->value[X86_RSP];
+}
+
 static inline __attribute__((always_inline)) struct walk_result
 walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules *modules,
      const struct walk_registers *registers, struct walk_memory *outer_memory,
@@ -530,6 +543,8 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
         at.sp = r.value[X86_RSP];
         at.bp = known(&r, X86_RBP) ? r.value[X86_RBP] : 0; /* 0 leads nowhere: no progress */
         is_pc = special->flags & SPECIAL_EXACT_PC;
+        if (special->cfa_kind == CFA_SIGNAL && memory.leave_code)
+            leave_code(&memory, &r, &at);
         /* A return address that is still in a register may be where an unwinder is about to land,
            which is not behind a call. */
         back = is_pc || special->place[AT_RIP].kind == PLACE_REG ? 0 : 1;

@@ -36,6 +36,7 @@ struct walk_modules {
  * holds the 8 bytes at the address, or returns false.
  */
 struct walk_marks;
+struct walk_registers;
 
 struct walk_memory {
     uint64_t start;
@@ -45,6 +46,9 @@ struct walk_memory {
     void *context;            /* for find_memory's use */
     struct walk_marks *marks; /* NULL: there are none */
     uint64_t restored_below;  /* registers that were saved below this have their values again */
+    /* Where a signal has interrupted code that stands for the program's: changes the registers to
+     * those of the program's place, and restored_below. NULL: there is no such code. */
+    bool (*leave_code)(struct walk_registers *registers, uint64_t *restored_below);
 };
 
 /*

@@ -58,6 +58,12 @@ def ms(function, least, most=None, **where):
     return check
 
 
+def no_guess(result):
+    """Every frame of every walk is known by tables."""
+    if result.info["walks_guessed"]:
+        return "%d walks with a frame that is a guess" % result.info["walks_guessed"]
+
+
 def processes(least, most=None):
     def check(result):
         count = sum(p["attached"] for p in result.info["processes"])
@@ -440,6 +446,10 @@ CASES = [
     Case("r27_tails", flags=["-O2"], burns=False),
     *ways("r28_arguments", "r28_arguments.c", *LEVELS),
     Case("r29_in_stubs", burns=False, complete=0.95),
+    Case("r29_handlers", flags=["-O2", "-fno-optimize-sibling-calls"], burns=False,
+         checks=[no_guess]),
+    Case("r29_unwinds", "r29_unwinds.cpp", compiler="cxx", burns=False, complete=0.9,
+         flags=["-O2", "-fnon-call-exceptions"]),
     Case("r30_traps", burns=False),
     Case("r31_storm", burns=False, more=PLUGINS + PLUGIN_C, checks=[truth]),
     *ways("r32_callbacks", "r32_callbacks.c", *LEVELS[:2]),

@@ -36,9 +36,11 @@ static void take_registers(const ucontext_t *context, struct walk_registers *r)
 struct walk_memory sample_memory(const struct thread *t, uint64_t sp)
 {
     uint64_t low = sp - RED_ZONE;
-    if (low >= t->stack_start && sp < t->stack_end)
-        return memory_of_this_process(t->stack_start, t->stack_end);
-    return memory_of_this_process(0, 0);
+    bool is_known = low >= t->stack_start && sp < t->stack_end;
+    struct walk_memory memory =
+        memory_of_this_process(is_known ? t->stack_start : 0, is_known ? t->stack_end : 0);
+    memory.leave_code = engine()->leave_code;
+    return memory;
 }
 
 /*
