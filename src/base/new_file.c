@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -78,20 +79,35 @@ static void forget(struct new_file *file)
     *file = (struct new_file){0};
 }
 
-/* Opens what is written first: beside the target, or nowhere that has a name. */
-static FILE *open_stream(struct new_file *file)
+/* `path` ends in XXXXXX, which is replaced. */
+static FILE *open_temporary(char *path)
 {
-    if (is_stream(file->target))
-        return access(file->target, W_OK) == 0 ? tmpfile() : NULL;
-    file->temporary = must_format("%s.XXXXXX", file->target);
-    int fd = mkostemp(file->temporary, O_CLOEXEC);
+    int fd = mkostemp(path, O_CLOEXEC);
     FILE *stream = fd < 0 ? NULL : fdopen(fd, "w+");
     if (!stream && fd >= 0) {
         int why = errno;
         close(fd);
-        unlink(file->temporary);
+        unlink(path);
         errno = why;
     }
+    return stream;
+}
+
+/* What is written first: beside the target, or, to be copied, a file without a name. */
+static FILE *open_stream(struct new_file *file)
+{
+    if (!is_stream(file->target)) {
+        file->temporary = must_format("%s.XXXXXX", file->target);
+        return open_temporary(file->temporary);
+    }
+    if (access(file->target, W_OK) != 0)
+        return NULL;
+    const char *folder = getenv("TMPDIR");
+    char *path = must_format("%s/calltrail-XXXXXX", folder && *folder ? folder : "/tmp");
+    FILE *stream = open_temporary(path);
+    if (stream)
+        unlink(path);
+    free(path);
     return stream;
 }
 

@@ -24,8 +24,9 @@ static const char usage[] =
     "  --from pprof   profile.proto, gzipped or not: what Go and pprof write\n"
     "  --from auto    whichever it is (default)\n"
     "  -o OUT         file to write; calltrail.ctp when it is not given\n"
-    "  --metric NAME  what folded stacks count; default: samples\n"
-    "  --unit UNIT    of that: ns, bytes or what you like; default: samples\n"
+    "  --metric NAME  what folded stacks count; default: samples. Of the others, the metric that\n"
+    "                 comes first\n"
+    "  --unit UNIT    of folded stacks: ns, bytes or what you like; default: samples\n"
     "  --help         this text\n";
 
 struct options {

@@ -4,8 +4,10 @@
 #include "base/vec.h"
 #include "names/fill.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 static const char usage[] =
     "usage: calltrail symbolize [FILE] [--debug-dir DIR]... [-o OUT]\n"
@@ -22,6 +24,19 @@ static const char usage[] =
     "                   another build is refused\n"
     "  -o, --output OUT the file to write\n"
     "  --help           this text\n";
+
+/* A folder that is not there would have no debug files, and nobody would know why. */
+static int check_folders(const struct debug_folders *folders, struct ct_error *err)
+{
+    for (size_t i = 0; i < folders->count; i++) {
+        struct stat status;
+        if (stat(folders->paths[i], &status) != 0)
+            return ct_fail_errno(err, errno, "--debug-dir %s: cannot be read", folders->paths[i]);
+        if (!S_ISDIR(status.st_mode))
+            return ct_fail(err, "--debug-dir %s: is not a folder", folders->paths[i]);
+    }
+    return CT_OK;
+}
 
 int cmd_symbolize(int argc, char **argv)
 {
@@ -61,7 +76,8 @@ int cmd_symbolize(int argc, char **argv)
     struct ct_error err;
     struct fill_result result;
     struct debug_folders where = {folders.items, folders.count};
-    if (!status && names_fill_file(path, output ? output : path, &where, &result, &err) != CT_OK)
+    if (!status && (check_folders(&where, &err) != CT_OK ||
+                    names_fill_file(path, output ? output : path, &where, &result, &err) != CT_OK))
         status = report_error(&err);
     else if (!status)
         printf("%u of %u places without a source line have one now; %u of %u modules have no debug "

@@ -65,8 +65,21 @@ static void add_function(struct callgrind *c, uint32_t frame, const struct funct
         vec_push(&c->items, *function);
 }
 
-/* callgrind_annotate knows functions by file and name: where the source is not known the module
- * takes its place, so that functions of the same name in two modules stay two. */
+/*
+ * callgrind_annotate knows functions by file and name: where the source is not known the module
+ * takes its place, so that functions of the same name in two modules stay two. It prints the files
+ * that it can open, so the module must not look like one.
+ */
+static uint32_t file_text(struct callgrind *c, const char *source, const char *module)
+{
+    if (*source || !*module)
+        return line_text(c, source);
+    char *instead = must_format("[%s]", module);
+    uint32_t number = line_text(c, instead);
+    free(instead);
+    return number;
+}
+
 static void name_functions(struct callgrind *c)
 {
     const struct stacks *s = c->stacks;
@@ -81,7 +94,7 @@ static void name_functions(struct callgrind *c)
         const char *path = stack_module_path(s, module);
         add_function(c, i,
                      &(struct function){line_text(c, stack_name(s, frame, text)),
-                                        line_text(c, *file ? file : path), line_text(c, path)});
+                                        file_text(c, file, path), line_text(c, path)});
     }
     add_function(c, count, &(struct function){line_text(c, "(root)"), nothing, nothing});
 }

@@ -19,6 +19,7 @@ struct firefox {
     uint32_t *stack_of;      /* by node: its number in the stack table */
     double weight_divisor;
     const char *weight_type;
+    bool is_cpu_time; /* not only time */
 };
 
 static void column_begin(struct firefox *f, const char *name)
@@ -202,13 +203,18 @@ static void write_shared(struct firefox *f)
     json_close(&f->json, '}');
 }
 
+/*
+ * A sample is at the end of what it stands for: the CPU time of a sample is the time since the one
+ * before. So there is a first one, at 0, that stands for nothing.
+ */
 static void write_samples(struct firefox *f, uint32_t thread)
 {
     const struct stacks *s = f->stacks;
-    uint32_t end = thread + s->tree.sizes[thread], count = 0;
+    uint32_t end = thread + s->tree.sizes[thread], count = 1;
     json_open(&f->json, "samples", '{');
     json_string(&f->json, "weightType", f->weight_type);
     column_begin(f, "stack");
+    json_literal(&f->json, NULL, "null");
     for (uint32_t i = thread + 1; i < end; i++)
         if (s->values[0][i]) {
             json_unsigned(&f->json, NULL, f->stack_of[i]);
@@ -216,18 +222,28 @@ static void write_samples(struct firefox *f, uint32_t thread)
         }
     column_end(f);
     column_begin(f, "weight");
+    json_unsigned(&f->json, NULL, 0);
     for (uint32_t i = thread + 1; i < end; i++)
         if (s->values[0][i])
             json_double(&f->json, NULL, (double)s->values[0][i] / f->weight_divisor);
     column_end(f);
     column_begin(f, "time");
     uint64_t at = 0;
+    json_unsigned(&f->json, NULL, 0);
     for (uint32_t i = thread + 1; i < end; i++)
         if (s->values[0][i]) {
-            json_double(&f->json, NULL, (double)at / f->weight_divisor);
             at += s->values[0][i];
+            json_double(&f->json, NULL, (double)at / f->weight_divisor);
         }
     column_end(f);
+    if (f->is_cpu_time) {
+        column_begin(f, "threadCPUDelta");
+        json_unsigned(&f->json, NULL, 0);
+        for (uint32_t i = thread + 1; i < end; i++)
+            if (s->values[0][i])
+                json_unsigned(&f->json, NULL, s->values[0][i]);
+        column_end(f);
+    }
     json_unsigned(&f->json, "length", count);
     json_close(&f->json, '}');
 }
@@ -277,6 +293,13 @@ static void write_meta(struct firefox *f)
     json_unsigned(j, "stackwalk", 1);
     json_unsigned(j, "processType", 0);
     json_bool(j, "symbolicated", true);
+    if (f->is_cpu_time) {
+        json_open(j, "sampleUnits", '{');
+        json_string(j, "time", "ms");
+        json_string(j, "eventDelay", "ms");
+        json_string(j, "threadCPUDelta", "ns");
+        json_close(j, '}');
+    }
     json_open(j, "categories", '[');
     json_open(j, NULL, '{');
     json_string(j, "name", "Other");
@@ -315,6 +338,7 @@ int export_firefox(const struct stacks *stacks, FILE *out, struct ct_error *err)
 {
     (void)err;
     const char *unit = stack_metric_unit(stacks, 0);
+    const char *metric = stack_metric_name(stacks, 0);
     bool time = strcmp(unit, "ns") == 0;
     struct firefox f = {.stacks = stacks,
                         .json = json_to(out),
@@ -322,7 +346,10 @@ int export_firefox(const struct stacks *stacks, FILE *out, struct ct_error *err)
                         .weight_divisor = time ? 1e6 : 1,
                         .weight_type = time                         ? "tracing-ms"
                                        : strcmp(unit, "bytes") == 0 ? "bytes"
-                                                                    : "samples"};
+                                                                    : "samples",
+                        .is_cpu_time = time && (strcmp(metric, "cpu") == 0 ||
+                                                strcmp(metric, "task-clock") == 0 ||
+                                                strcmp(metric, "cpu-clock") == 0)};
     text_table_init(&f.texts);
     text_table_init(&f.files);
     json_open(&f.json, NULL, '{');

@@ -137,35 +137,56 @@ static void write_types(struct pprof *p)
 /* ---- Code ---------------------------------------------------------------------------------------
  */
 
-/* A module keeps the addresses that its own headers have, when it has any and they are free. */
+/* A module keeps the addresses that its own headers have, when it has any and they are free: from
+ * `from` on. Returns what is free behind it. */
+static uint64_t write_mapping(struct pprof *p, uint32_t i, uint64_t from)
+{
+    const struct stacks *s = p->stacks;
+    const struct ctp_module *module = profile_module(s->profile, i);
+    char id[CTP_BUILD_ID_ROOM * 2 + 1];
+    uint64_t start = module->base >= from && module->base < UINT64_C(1) << 47 ? module->base : from;
+    uint64_t size = module->size && module->size < UINT64_C(1) << 47 ? module->size : PAGE_BYTES;
+    p->starts[i] = start;
+    message_number(&p->part, MAPPING_ID, (uint64_t)i + 1);
+    message_number(&p->part, MAPPING_START, start);
+    message_number(&p->part, MAPPING_LIMIT, start + size);
+    message_number(&p->part, MAPPING_FILE, text(p, stack_module_path(s, i)));
+    message_number(&p->part, MAPPING_BUILD_ID, text(p, stack_build_id(module, id)));
+    message_number(&p->part, MAPPING_HAS_FUNCTIONS, 1);
+    message_number(&p->part, MAPPING_HAS_FILES, 1);
+    message_number(&p->part, MAPPING_HAS_LINES, 1);
+    message_number(&p->part, MAPPING_HAS_INLINED, s->options.inlined);
+    add_part(p, PROFILE_MAPPING);
+    return (start + size + PAGE_BYTES * 2) & ~(uint64_t)(PAGE_BYTES - 1);
+}
+
+/* The module that the first process runs, by its path or else its file name, or CTP_NONE. */
+static uint32_t main_module(const struct stacks *s)
+{
+    const char *command = profile_string(s->profile, profile_process(s->profile, 0)->command);
+    uint32_t found = CTP_NONE;
+    for (uint32_t i = profile_module_count(s->profile); *command && i-- > 0;) {
+        const char *path = stack_module_path(s, i);
+        if (strcmp(path, command) == 0)
+            return s->labels.modules[i];
+        if (strcmp(path_file(path), path_file(command)) == 0)
+            found = s->labels.modules[i];
+    }
+    return found;
+}
+
+/* pprof takes the first mapping for the program. */
 static void write_mappings(struct pprof *p)
 {
     const struct stacks *s = p->stacks;
-    uint32_t count = profile_module_count(s->profile);
+    uint32_t count = profile_module_count(s->profile), first = main_module(s);
     uint64_t next = PAGE_BYTES;
     p->starts = must_calloc((size_t)count + 1, sizeof *p->starts);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct ctp_module *module = profile_module(s->profile, i);
-        if (s->labels.modules[i] != i)
-            continue; /* the same as an earlier one */
-        char id[CTP_BUILD_ID_ROOM * 2 + 1];
-        uint64_t start =
-            module->base >= next && module->base < UINT64_C(1) << 47 ? module->base : next;
-        uint64_t size =
-            module->size && module->size < UINT64_C(1) << 47 ? module->size : PAGE_BYTES;
-        p->starts[i] = start;
-        next = (start + size + PAGE_BYTES * 2) & ~(uint64_t)(PAGE_BYTES - 1);
-        message_number(&p->part, MAPPING_ID, (uint64_t)i + 1);
-        message_number(&p->part, MAPPING_START, start);
-        message_number(&p->part, MAPPING_LIMIT, start + size);
-        message_number(&p->part, MAPPING_FILE, text(p, stack_module_path(s, i)));
-        message_number(&p->part, MAPPING_BUILD_ID, text(p, stack_build_id(module, id)));
-        message_number(&p->part, MAPPING_HAS_FUNCTIONS, 1);
-        message_number(&p->part, MAPPING_HAS_FILES, 1);
-        message_number(&p->part, MAPPING_HAS_LINES, 1);
-        message_number(&p->part, MAPPING_HAS_INLINED, s->options.inlined);
-        add_part(p, PROFILE_MAPPING);
-    }
+    if (first != CTP_NONE)
+        next = write_mapping(p, first, next);
+    for (uint32_t i = 0; i < count; i++)
+        if (i != first && s->labels.modules[i] == i) /* else the same as an earlier one */
+            next = write_mapping(p, i, next);
 }
 
 static void write_functions(struct pprof *p)

@@ -32,6 +32,7 @@ struct gather_function {
     uint32_t name, file; /* texts */
     uint32_t module;     /* or CTP_NONE */
     uint32_t line;
+    uint64_t offset, size; /* in the module, where they are known */
 };
 
 /* A list of source positions, the innermost first: this one and the next. */

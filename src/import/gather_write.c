@@ -53,7 +53,9 @@ static void write_code(const struct gather *g, struct profile_writer *w)
     }
     for (uint32_t i = 0; i < g->functions.count; i++) {
         const struct gather_function *f = GATHER_RECORD(g->functions, gather_function, i);
-        profile_add_function(w, &(struct ctp_function){.name = text_offset(g, w, f->name),
+        profile_add_function(w, &(struct ctp_function){.offset = f->offset,
+                                                       .size = f->size,
+                                                       .name = text_offset(g, w, f->name),
                                                        .module = f->module,
                                                        .file = text_offset(g, w, f->file),
                                                        .line = f->line});

@@ -70,6 +70,37 @@ static int refuse_known(const void *bytes, size_t size, const char *name, struct
     return CT_OK;
 }
 
+/* The metric that was asked for comes first: it is what views show. */
+static int put_first(struct gather *g, const char *metric, const char *name, struct ct_error *err)
+{
+    for (uint32_t i = 0; i < g->metric_count; i++) {
+        struct gather_metric chosen = g->metrics[i];
+        if (strcmp(strings_get(&g->texts, chosen.name), metric) != 0)
+            continue;
+        memmove(&g->metrics[1], &g->metrics[0], i * sizeof chosen);
+        g->metrics[0] = chosen;
+        return CT_OK;
+    }
+    char names[200] = "";
+    for (uint32_t i = 0; i < g->metric_count && strlen(names) + 3 < sizeof names; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
+                 strings_get(&g->texts, g->metrics[i].name));
+    return ct_fail(err, "%s: has no metric '%s'; there are: %s", name, metric, names);
+}
+
+static int import_self_described(const void *bytes, size_t size, const char *name,
+                                 const struct import_options *options, enum import_format format,
+                                 struct gather *g, struct ct_error *err)
+{
+    if (options->unit)
+        return ct_fail(err, "%s: says in which units it counts: --unit is for folded stacks", name);
+    if (format == IMPORT_PERF)
+        CT_TRY(import_perf_script(bytes, size, name, g, err));
+    else
+        CT_TRY(import_pprof(bytes, size, name, g, err));
+    return options->metric ? put_first(g, options->metric, name, err) : CT_OK;
+}
+
 int import_bytes(const void *bytes, size_t size, const char *name,
                  const struct import_options *options, struct gather *g, struct ct_error *err)
 {
@@ -78,12 +109,7 @@ int import_bytes(const void *bytes, size_t size, const char *name,
     CT_TRY(refuse_known(bytes, size, name, err));
     if (format == IMPORT_AUTO)
         format = detect_format(bytes, size);
-    switch (format) {
-    case IMPORT_PERF:
-        return import_perf_script(bytes, size, name, g, err);
-    case IMPORT_PPROF:
-        return import_pprof(bytes, size, name, g, err);
-    default:
+    if (format == IMPORT_FOLDED)
         return import_folded(bytes, size, name, options, g, err);
-    }
+    return import_self_described(bytes, size, name, options, format, g, err);
 }

@@ -10,8 +10,8 @@ enum import_format { IMPORT_AUTO, IMPORT_FOLDED, IMPORT_PERF, IMPORT_PPROF };
 
 struct import_options {
     enum import_format format;
-    const char *metric; /* of folded stacks, which do not say what they count; NULL: samples */
-    const char *unit;
+    const char *metric; /* that comes first; folded stacks do not say what they count: its name */
+    const char *unit;   /* of that; folded stacks only */
 };
 
 /* By name; CTP_NONE when there is none. */

@@ -279,12 +279,17 @@ static uint32_t module_of(struct gather *g, struct span path)
                          &(struct gather_module){.path = gather_text(g, path.text, path.length)});
 }
 
-/* The frames from `first` on up to the one that is not inlined, as one frame; returns the next. */
+/*
+ * The frames from `first` on up to the one that is not inlined, as one frame; returns the next.
+ * They are at one address. Where perf calls the function that holds it inlined, too, as it does
+ * when its name in the debug information is another, nothing says which module that is in.
+ */
 static size_t add_frame(struct perf_reader *r, size_t first, uint32_t *out)
 {
     struct gather *g = r->g;
     size_t last = first;
-    while (last + 1 < r->frames.count && r->frames.items[last].inlined)
+    while (last + 1 < r->frames.count && r->frames.items[last].inlined &&
+           r->frames.items[last + 1].address == r->frames.items[first].address)
         last++;
     const struct perf_frame *own = &r->frames.items[last];
     uint32_t module = module_of(g, own->module), function = CTP_NONE, lines = CTP_NONE;

@@ -266,9 +266,13 @@ static void gather_mappings(struct pprof_reader *p)
 /* ---- Locations ----------------------------------------------------------------------------------
  */
 
-/* Our own exports name a place without a function after its module and offset, or its address; that
- * is no function's name. Sets the offset to what the name says. */
-static bool is_place(const char *name, const char *path, struct gather_frame *frame)
+/*
+ * Our own exports name code without a symbol after its module and the offset of the place, or of
+ * the function that holds it, or after its address; that is no function's name. Sets the frame's
+ * offset or its function to what the name says: a function of at least one byte.
+ */
+static bool is_place(struct gather *g, const char *name, const char *path,
+                     struct gather_frame *frame)
 {
     const char *slash = strrchr(path, '/'), *file = slash && slash[1] ? slash + 1 : path;
     size_t length = frame->module == CTP_NONE ? 0 : strlen(file);
@@ -278,8 +282,14 @@ static bool is_place(const char *name, const char *path, struct gather_frame *fr
         return false;
     char *end;
     uint64_t offset = strtoull(name + length, &end, 16);
-    if (*end || offset - frame->offset > 1)
+    if (*end || (offset - frame->offset > 1 && (!length || offset > frame->offset)))
         return false;
+    frame->function = CTP_NONE;
+    if (offset < frame->offset) {
+        frame->function = gather_function(
+            g, &(struct gather_function){.module = frame->module, .offset = offset, .size = 1});
+        return true;
+    }
     frame->flags = offset > frame->offset ? CTP_FRAME_RETURN : 0;
     frame->offset = offset;
     return true;
@@ -361,11 +371,12 @@ static void gather_location(struct pprof_reader *p, struct bytes bytes)
     if (frame.function != CTP_NONE)
         name = strings_get(&p->g->texts,
                            GATHER_RECORD(p->g->functions, gather_function, frame.function)->name);
-    if (lines.count && is_place(name, path, &frame)) {
-        frame.function = CTP_NONE;
-        if (lines.count == 1)
-            frame.lines = CTP_NONE;
-    }
+    bool has_source = lines.count > 1 ||
+                      (lines.count && (lines.items[0].line || file_of(p, lines.items[0].function)));
+    if (lines.count && is_place(p->g, name, path, &frame) && lines.count == 1)
+        has_source = false;
+    if (!has_source) /* symbolize looks for it then */
+        frame.lines = CTP_NONE;
     if (lines.count == 1 && frame.module == CTP_NONE && *name == '(')
         location.frame = gather_is_nothing(name, strlen(name))
                              ? CTP_NONE

@@ -74,7 +74,12 @@ for (name, module), values in ours.items():
     if names[name] == 1:  # main is in two modules, which pprof takes for one
         assert theirs[name] == values, f"{name}: {theirs[name]}, not {values}"
 END
+# Of a real program: the loader and libc come before it among the modules.
+XDG_CACHE_HOME=$dir/cache "$CALLTRAIL" record --engine exact --no-lines -o env.ctp env >/dev/null || exit 1
 if [ -x "$pprof" ]; then
+    "$CALLTRAIL" export --to pprof -o env.pb.gz env.ctp
+    "$pprof" -top env.pb.gz >top 2>err
+    holds pprof-program grep -qx 'File: env' top
     "$pprof" -symbolize=none -top -unit=ns -nodecount=100000 -nodefraction=0 fixed.pb.gz >top 2>err
     holds pprof-top python3 flat.py top
     "$pprof" -top -sample_index=malloc -unit=bytes fixed.pb.gz 2>/dev/null >malloc
@@ -121,10 +126,40 @@ holds sqlite-context grep -qxF "$(cat path)" "$(dirname "$oracle")/../cli/golden
 holds sqlite-calls [ "$(sqlite3 fixed.db "SELECT total FROM call WHERE metric = 'cpu'
     AND caller = 'S_regtry' AND callee = 'S_regmatch'")" = 495495495 ]
 
+# ---- firefox: CPU time between samples, if that is what was measured
+
+cat >cpu.py <<'END'
+import json, sys
+for metric, total in ("cpu", 1059059058), ("malloc", None):
+    data = json.load(open("export-%s.firefox" % metric))
+    found = 0
+    for thread in data["threads"]:
+        samples = thread["samples"]
+        length = samples["length"]
+        assert all(len(column) == length for column in samples.values() if isinstance(column, list))
+        times = samples["time"]
+        assert times[0] == 0 and samples["stack"][0] is None and times == sorted(times)
+        assert ("threadCPUDelta" in samples) == ("sampleUnits" in data["meta"]) == (total is not None)
+        for i in range(1, length):
+            assert abs(times[i] - times[i - 1] - samples["weight"][i]) < 1e-3
+            if total:
+                found += samples["threadCPUDelta"][i]
+                assert abs(samples["threadCPUDelta"][i] / 1e6 - samples["weight"][i]) < 1e-6
+    assert found == (total or 0), found
+END
+for metric in cpu malloc; do
+    "$CALLTRAIL" export --to firefox --threads --metric $metric -o export-$metric.firefox fixed.ctp
+done
+holds firefox-cpu-time python3 cpu.py
+
 # ---- Files, terminals, errors
 
 "$CALLTRAIL" export --to callgrind -o cg fixed.ctp 2>note
 holds callgrind-says-what-is-lost grep -q 'note: .*contexts .*lost' note
+"$CALLTRAIL" export --to callgrind -o env.cg env.ctp 2>note
+callgrind_annotate env.cg >annotated
+holds callgrind-functions grep -q '\[/.*/libc.so.6\]:.* \[/.*/libc.so.6\]$' annotated
+holds callgrind-modules-are-no-text [ "$(grep -c 'annotated source' annotated)" = 0 ]
 holds callgrind-positions grep -qx 'positions: line' cg
 holds callgrind-calls awk -F'[= ]' '/^calls=/ && $2 < 1 { exit 1 }' cg
 "$CALLTRAIL" export --to json fixed.ctp >plain

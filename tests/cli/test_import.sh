@@ -156,6 +156,56 @@ else
     refused gperftools-binary 1 'is a gperftools CPU profile.*pprof -proto' import -o no.ctp cpu.prof
 fi
 
+# ---- Code without symbols stays that through pprof: symbolize names it then as it does before
+
+cat >stripped.c <<'END'
+volatile long sink;
+__attribute__((noinline)) void inner(void) { for (int i = 0; i < 1000; i++) sink += i; }
+__attribute__((noinline)) void outer(void) { for (int i = 0; i < 1000; i++) inner(); sink++; }
+int main(void) { for (int i = 0; i < 20; i++) outer(); return 0; }
+END
+gcc -g -O1 -o stripped stripped.c && mkdir debug && objcopy --only-keep-debug stripped debug/stripped.debug &&
+    strip stripped || exit 1
+XDG_CACHE_HOME=$dir/cache "$CALLTRAIL" record --engine exact --modules stripped -o stripped.ctp ./stripped || exit 1
+"$CALLTRAIL" export --to folded stripped.ctp >before
+holds no-symbols grep -q ';stripped+0x[0-9a-f]*;stripped+0x[0-9a-f]*;stripped+0x[0-9a-f]* 20000$' before
+"$CALLTRAIL" export --to pprof -o stripped.pb.gz stripped.ctp
+"$CALLTRAIL" import -o back.ctp stripped.pb.gz
+"$CALLTRAIL" export --to folded back.ctp >after
+holds no-symbols-after-pprof cmp before after
+holds places-after-pprof [ "$("$CALLTRAIL" report --view flat back.ctp | grep -c 'stripped+0x.*\[')" = 0 ]
+for profile in stripped back; do
+    "$CALLTRAIL" symbolize $profile.ctp --debug-dir debug -o named.ctp >/dev/null || exit 1
+    "$CALLTRAIL" export --to folded named.ctp >$profile.named
+done
+holds symbolized-before grep -q ';main;outer;inner 20000$' stripped.named
+holds symbolized-after-pprof cmp stripped.named back.named
+
+# ---- perf: functions that are inlined into one whose own line is not there
+
+printf '%s\n' 'prog 7 1.000000: 1000 cpu-clock: ' \
+    '	1177 inner+0x17 (inlined)' '	1177 work+0x17 (/opt/prog)' \
+    '	27304 start_impl+0x84 (inlined)' '	1090 _start+0x20 (/opt/prog)' '' \
+    'prog 7 2.000000: 5 faults: ' '	1177 inner+0x17 (inlined)' '	1177 work+0x17 (/opt/prog)' '' \
+    'prog 7 3.000000: 1000 cpu-clock: ' '	1090 _start+0x20 (/opt/prog)' '	27400 last+0x1 (inlined)' >inlined.txt
+"$CALLTRAIL" import -o inlined.ctp inlined.txt
+holds perf-inlined-module [ "$("$CALLTRAIL" report --view flat --csv inlined.ctp | cut -d, -f3- | tail -n +2 | tr '\n' ' ')" = \
+    '1000,2000,_start,prog 1000,1000,inner,prog 0,1000,last, 0,1000,start_impl, 0,1000,work,prog ' ]
+
+# ---- --metric: which comes first
+
+metrics() { "$CALLTRAIL" info --json "$1" | python3 -c 'import json, sys; print(*[m["name"] for m in json.load(sys.stdin)["metrics"]])'; }
+holds perf-most-samples-first [ "$(metrics inlined.ctp)" = 'cpu-clock faults' ]
+"$CALLTRAIL" import --metric faults -o faults.ctp inlined.txt
+holds perf-metric [ "$(metrics faults.ctp)" = 'faults cpu-clock' ]
+holds perf-metric-value [ "$("$CALLTRAIL" export --to folded faults.ctp)" = 'work;inner 5' ]
+"$CALLTRAIL" export --to pprof -o two.pb.gz fixed.ctp
+"$CALLTRAIL" import --metric malloc -o malloc.ctp two.pb.gz
+holds pprof-metric [ "$(metrics malloc.ctp)" = 'malloc cpu' ]
+refused perf-no-metric 1 "inlined.txt: has no metric 'cycles'; there are: cpu-clock, faults" \
+    import --metric cycles -o no.ctp inlined.txt
+refused pprof-unit 1 'two.pb.gz: says in which units' import --unit s -o no.ctp two.pb.gz
+
 # ---- Errors
 
 echo 'f;g 12x' >bad.folded

@@ -152,6 +152,10 @@ holds nothing-found cmp bare.ctp same.ctp
 id=$(readelf -n gcc5 | awk '/Build ID/ { print $3 }')
 mkdir -p debug/.build-id/"$(echo "$id" | cut -c1-2)"
 objcopy --only-keep-debug gcc5 debug/.build-id/"$(echo "$id" | cut -c1-2)"/"$(echo "$id" | cut -c3-)".debug
+refused no-debug-folder '^calltrail: --debug-dir nowhere: cannot be read: No such file' \
+    symbolize bare.ctp --debug-dir empty --debug-dir nowhere -o no.ctp
+refused debug-file-as-folder '^calltrail: --debug-dir bare.ctp: is not a folder' \
+    symbolize bare.ctp --debug-dir bare.ctp -o no.ctp
 "$CALLTRAIL" symbolize bare.ctp --debug-dir debug -o late.ctp >said.txt
 holds symbolize-says grep -q ' places without a source line have one now' said.txt
 frames symbolized-by-build-id late.ctp prog

@@ -176,6 +176,9 @@ def read_firefox(path, threads):
         samples = thread["samples"]
         scale = 1e6 if samples["weightType"] == "tracing-ms" else 1
         for stack, weight in zip(samples["stack"], samples["weight"]):
+            if stack is None:
+                assert weight == 0, "a weight without a stack"
+                continue
             result[(thread["name"] if threads else None, paths[stack])] += round(weight * scale)
     return [result]
 
@@ -362,8 +365,9 @@ def check_callgrind(reference, path):
     """Sums of functions, as callgrind_annotate prints them, with and without what they called."""
     def key(frame):
         # A reader takes the spaces before a name for none of its own.
-        name, file, module = (without_controls(part).lstrip(" ") for part in frame)
-        return (file or module or "???") + ":" + (name or "???")
+        name, file = (without_controls(part).lstrip(" ") for part in frame[:2])
+        module = "[%s]" % without_controls(frame[2]) if frame[2] and not frame[1] else "???"
+        return (file or module) + ":" + (name or "???")
 
     own, total = reference.flat(0, key)
     for option, expected in (("no", own), ("yes", total)):
