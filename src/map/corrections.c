@@ -89,6 +89,12 @@ static bool uses_rbp(const struct map_special *s)
     return false;
 }
 
+/* Is the frame still there? Then it was another way that has ended before this instruction. */
+static bool counts_from_rbp(const struct map_special *s)
+{
+    return (s->cfa_kind == CFA_REG || s->cfa_kind == CFA_DEREF) && s->reg == X86_RBP;
+}
+
 /* Behind leave or pop %rbp, what was saved relative to rbp is in its register again. */
 static void correct_places(struct corrections_finder *c, uint32_t pc, uint32_t end,
                            struct map_special s)
@@ -273,6 +279,15 @@ static void correct_switch(struct corrections_finder *c, const uint8_t *bytes, u
     add(c, start, end, &s);
 }
 
+/* What follows such an instruction is reached from elsewhere, if at all. */
+static bool ends_a_way(const struct instruction *i)
+{
+    if (i->is_plain)
+        return i->bytes[0] == 0xe9 || i->bytes[0] == 0xeb || i->bytes[0] == 0xcc;
+    return i->whole.mnemonic == ZYDIS_MNEMONIC_RET || i->whole.mnemonic == ZYDIS_MNEMONIC_JMP ||
+           i->whole.mnemonic == ZYDIS_MNEMONIC_UD2 || i->whole.mnemonic == ZYDIS_MNEMONIC_HLT;
+}
+
 bool corrections_fde(struct corrections_finder *c, const struct fde *fde, const uint8_t *bytes)
 {
     if (is_context_start(bytes, fde->end - fde->start)) {
@@ -294,14 +309,16 @@ void corrections_take(struct corrections_finder *c, const struct instruction *i,
 {
     ZydisMnemonic mnemonic = i->is_plain ? ZYDIS_MNEMONIC_INVALID : i->whole.mnemonic;
     compare(c, i->pc, said_at(rule), c->moved);
+    c->rbp_is_back &= !counts_from_rbp(rule);
     if (c->rbp_is_back && uses_rbp(rule))
         correct_places(c, i->pc, i->next, *rule);
     if (mnemonic == ZYDIS_MNEMONIC_RET) {
         if (c->truth == 8)
             accept(c, i->next);
         believe(c, NOT_COUNTED);
-        c->rbp_is_back = false;
     }
+    if (ends_a_way(i))
+        c->rbp_is_back = false;
     int32_t by = movement(c, i);
     if (by == NOT_COUNTED && mnemonic == ZYDIS_MNEMONIC_MOV && said_at(rule) != NOT_COUNTED)
         correct_switch(c, i->bytes, i->pc, c->fde_end);

@@ -16,6 +16,17 @@ struct candidates {
 };
 
 #define SEVERAL_PARENTS (NO_PARENT - 1)
+#define IS_CALLED       (NO_PARENT - 2)
+
+/* A jump from one of the functions to a candidate: indices. */
+struct jump {
+    uint32_t from;
+    uint32_t to;
+};
+
+struct jumps {
+    VEC(struct jump) items;
+};
 
 static bool begins_like_a_function(const struct map_tables *t, int64_t row)
 {
@@ -39,7 +50,7 @@ static void collect(struct candidates *c, const struct map_tables *t, const stru
         const struct map_function *fn = &f->items.items[i];
         bool by_name = fn->flags & FUNCTION_FRAGMENT;
         bool unclear = !(fn->flags & FUNCTION_HAS_SYMBOL) ||
-                       strstr(strings_get(&f->strings, fn->name), ".cold");
+                       functions_part_suffix(strings_get(&f->strings, fn->name));
         if (by_name || (unclear && !begins_like_a_function(t, map_find_row(t, fn->start))))
             vec_push(&found, (uint32_t)i);
     }
@@ -72,12 +83,12 @@ static struct map_function *function_with(struct functions *f, uint32_t offset)
 static void take_call(struct functions *f, uint32_t index)
 {
     f->items.items[index].flags &= ~(uint32_t)FUNCTION_FRAGMENT;
-    f->items.items[index].parent = SEVERAL_PARENTS;
+    f->items.items[index].parent = IS_CALLED;
 }
 
 /* A jump at `from` (the offset of its first byte) leads to the candidate `index`. */
-static void take_jump(const struct map_tables *t, struct functions *f, uint32_t from,
-                      uint32_t index)
+static void take_jump(const struct map_tables *t, struct functions *f, struct jumps *jumps,
+                      uint32_t from, uint32_t index)
 {
     struct map_function *part = &f->items.items[index];
     if (part->flags & FUNCTION_FRAGMENT) /* its name has said whose it is */
@@ -87,17 +98,41 @@ static void take_jump(const struct map_tables *t, struct functions *f, uint32_t 
         t->saves[here] != t->saves[there])
         return;
     const struct map_function *source = function_with(f, from);
-    if (!source || source == part)
-        return;
-    uint32_t parent = (uint32_t)(source - f->items.items);
-    if (part->parent == NO_PARENT)
-        part->parent = parent;
-    else if (part->parent != parent && part->parent != SEVERAL_PARENTS)
-        part->parent = SEVERAL_PARENTS;
+    if (source && source != part)
+        vec_push(&jumps->items, (struct jump){(uint32_t)(source - f->items.items), index});
+}
+
+static bool is_candidate(const struct candidates *c, const struct functions *f, uint32_t index)
+{
+    return c->slots[slot_of(c, f, f->items.items[index].start)] == index + 1;
+}
+
+/*
+ * A part may be reached from other parts only. Each takes the function that those who jump to it
+ * belong to, as far as that is known, until nothing changes: from no parent to one, to several.
+ */
+static void find_parents(const struct candidates *c, struct functions *f, const struct jumps *jumps)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (size_t i = 0; i < jumps->items.count; i++) {
+            const struct jump *jump = &jumps->items.items[i];
+            struct map_function *part = &f->items.items[jump->to];
+            uint32_t parent =
+                is_candidate(c, f, jump->from) ? f->items.items[jump->from].parent : jump->from;
+            parent = parent == IS_CALLED ? jump->from : parent;
+            if (parent == NO_PARENT || parent == part->parent || part->parent == SEVERAL_PARENTS ||
+                part->parent == IS_CALLED)
+                continue;
+            part->parent = part->parent == NO_PARENT ? parent : SEVERAL_PARENTS;
+            changed = true;
+        }
+    }
 }
 
 static void scan(const struct elf_file *file, const struct code_range *code,
-                 const struct candidates *c, const struct map_tables *t, struct functions *f)
+                 const struct candidates *c, const struct map_tables *t, struct functions *f,
+                 struct jumps *jumps)
 {
     uint64_t size = code->end - code->start;
     uint32_t base = (uint32_t)(code->start - file->base);
@@ -117,7 +152,7 @@ static void scan(const struct elf_file *file, const struct code_range *code,
         if (hit && at[0] == 0xe8)
             take_call(f, hit - 1);
         else if (hit)
-            take_jump(t, f, base + (uint32_t)i, hit - 1);
+            take_jump(t, f, jumps, base + (uint32_t)i, hit - 1);
     }
 }
 
@@ -125,14 +160,17 @@ void fragments_join(const struct elf_file *file, const struct map_tables *tables
                     struct functions *functions)
 {
     struct candidates c;
+    struct jumps jumps = {0};
     collect(&c, tables, functions);
     for (size_t i = 0; c.count && i < file->code.count; i++)
-        scan(file, &file->code.items[i], &c, tables, functions);
+        scan(file, &file->code.items[i], &c, tables, functions, &jumps);
+    find_parents(&c, functions, &jumps);
+    vec_free(&jumps.items);
     for (size_t i = 0; i <= c.mask; i++) {
         if (!c.slots[i])
             continue;
         struct map_function *part = &functions->items.items[c.slots[i] - 1];
-        if (part->parent == SEVERAL_PARENTS)
+        if (part->parent == SEVERAL_PARENTS || part->parent == IS_CALLED)
             part->parent = NO_PARENT;
         if (part->parent != NO_PARENT)
             part->flags |= FUNCTION_FRAGMENT;

@@ -198,36 +198,58 @@ static const struct elf_symbol *find_symbol(const struct elf_symbol **sorted, si
     return one ? sorted[first] : NULL;
 }
 
-/* gcc and clang call the part that they moved away f.cold, older ones f.cold.N. */
-static void join_cold_parts(struct functions *f, const struct elf_file *file,
-                            const struct elf_symbols *symbols)
+/*
+ * What compilers and BOLT append to the name of a part that they moved away: f.cold (older ones
+ * f.cold.N), BOLT's f.warm, and with a section for every block f.__part.N, with f.eh for landing
+ * pads. gcc's f.part.N is a function of its own, which is called.
+ */
+const char *functions_part_suffix(const char *name)
+{
+    static const char *const suffixes[] = {".cold", ".warm", ".__part.", ".eh"};
+    const char *first = NULL;
+    for (unsigned i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        const char *at = strstr(name, suffixes[i]);
+        size_t length = strlen(suffixes[i]);
+        bool ends = at && (at[length] == '\0' || at[length] == '.' || at[length - 1] == '.');
+        if (ends && at > name && (!first || at < first))
+            first = at;
+    }
+    return first;
+}
+
+static void join_part(struct functions *f, const struct elf_file *file,
+                      const struct elf_symbol **sorted, size_t count, const struct elf_symbol *part)
+{
+    const char *suffix = functions_part_suffix(part->name);
+    if (!suffix)
+        return;
+    char *name = must_strdup(part->name);
+    name[suffix - part->name] = '\0';
+    const struct elf_symbol *whole = find_symbol(sorted, count, name, part->scope);
+    free(name);
+    if (!whole || whole->address == part->address)
+        return;
+    struct map_function *parent = function_at(f, (uint32_t)(whole->address - file->base));
+    struct map_function *child = function_at(f, (uint32_t)(part->address - file->base));
+    if (parent && child) {
+        child->flags |= FUNCTION_FRAGMENT;
+        child->parent = (uint32_t)(parent - f->items.items);
+    }
+}
+
+static void join_parts(struct functions *f, const struct elf_file *file,
+                       const struct elf_symbols *symbols)
 {
     VEC(const struct elf_symbol *) sorted = {0};
-    size_t cold = 0;
+    size_t parts = 0;
     for (size_t i = 0; i < symbols->items.count; i++) {
         vec_push(&sorted, &symbols->items.items[i]);
-        cold += strstr(symbols->items.items[i].name, ".cold") != NULL;
+        parts += functions_part_suffix(symbols->items.items[i].name) != NULL;
     }
-    if (cold)
+    if (parts)
         qsort(sorted.items, sorted.count, sizeof *sorted.items, by_name);
-    for (size_t i = 0; cold && i < symbols->items.count; i++) {
-        const struct elf_symbol *part = &symbols->items.items[i];
-        const char *suffix = strstr(part->name, ".cold");
-        if (!suffix || (suffix[5] != '\0' && suffix[5] != '.'))
-            continue;
-        char *name = must_strdup(part->name);
-        name[suffix - part->name] = '\0';
-        const struct elf_symbol *whole = find_symbol(sorted.items, sorted.count, name, part->scope);
-        free(name);
-        if (!whole || whole->address == part->address)
-            continue;
-        struct map_function *parent = function_at(f, (uint32_t)(whole->address - file->base));
-        struct map_function *child = function_at(f, (uint32_t)(part->address - file->base));
-        if (parent && child) {
-            child->flags |= FUNCTION_FRAGMENT;
-            child->parent = (uint32_t)(parent - f->items.items);
-        }
-    }
+    for (size_t i = 0; parts && i < symbols->items.count; i++)
+        join_part(f, file, sorted.items, sorted.count, &symbols->items.items[i]);
     vec_free(&sorted);
 }
 
@@ -250,7 +272,7 @@ void functions_collect(const struct elf_file *file, const struct elf_symbols *sy
     free(sorted);
     take_fdes(out, cfi);
     fill_sizes(out, file, cfi);
-    join_cold_parts(out, file, symbols);
+    join_parts(out, file, symbols);
 }
 
 void functions_free(struct functions *f)

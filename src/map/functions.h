@@ -1,6 +1,6 @@
 /*
- * The functions of a module: the union of symbols and FDE ranges, with aliases, and with .cold
- * parts joined to the function that they were split from.
+ * The functions of a module: the union of symbols and FDE ranges, with aliases, and with the
+ * parts that were split from a function (.cold and the like) joined to it.
  */
 #ifndef MAP_FUNCTIONS_H
 #define MAP_FUNCTIONS_H
@@ -18,6 +18,9 @@ struct functions {
 
 void functions_collect(const struct elf_file *file, const struct elf_symbols *symbols,
                        const struct cfi *cfi, struct functions *out);
+/* Where the name of a part goes on behind the name of its function; NULL: it is no part's. */
+const char *functions_part_suffix(const char *name);
+
 void functions_free(struct functions *functions);
 
 #endif

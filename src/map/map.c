@@ -63,6 +63,8 @@ static int attach(const void *bytes, size_t size, const char *name, bool check_b
         .correction_count = (uint32_t)s[MAP_CORRECTIONS].count,
         .unmarkable = (const struct map_range *)(b + s[MAP_UNMARKABLE].offset),
         .unmarkable_count = (uint32_t)s[MAP_UNMARKABLE].count,
+        .functions = (const struct map_function *)(b + s[MAP_FUNCTIONS].offset),
+        .function_count = (uint32_t)s[MAP_FUNCTIONS].count,
         .bucket_count = (uint32_t)s[MAP_INDEX].count - 1,
         .row_count = (uint32_t)s[MAP_ROWS].count,
         .special_count = (uint32_t)s[MAP_SPECIALS].count,

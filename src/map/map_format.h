@@ -29,7 +29,7 @@
 #include <stdint.h>
 
 #define MAP_MAGIC   UINT64_C(0x0a70616d6c6c6163) /* "callmap\n" */
-#define MAP_VERSION 5
+#define MAP_VERSION 6
 
 enum { MAP_BUCKET_SHIFT = 6 };
 
@@ -238,6 +238,8 @@ struct map_tables {
     uint32_t correction_count;
     const struct map_range *unmarkable;
     uint32_t unmarkable_count;
+    uint32_t function_count;
+    const struct map_function *functions;
 };
 
 enum { NO_ROW = -1 };

@@ -10,6 +10,8 @@ void totals_add_thread(struct totals *sum, const struct arena_thread *t)
     sum->walked += t->frames_walked;
     sum->checked += t->verify_checked;
     sum->differ += t->verify_differ;
+    sum->differ_by_cfi += t->verify_by_cfi;
+    sum->differ_by_frame_pointers += t->verify_by_frame_pointers;
     sum->lost += t->fired > t->arrived ? t->fired - t->arrived : 0;
     sum->merged += t->merged;
     sum->handler_ticks += t->handler_ticks;
@@ -27,6 +29,8 @@ void totals_add(struct totals *sum, const struct totals *part)
     sum->differ += part->differ;
     for (unsigned i = 0; i < ENGINE_SUMS; i++)
         sum->engine[i] += part->engine[i];
+    sum->differ_by_cfi += part->differ_by_cfi;
+    sum->differ_by_frame_pointers += part->differ_by_frame_pointers;
     sum->sites += part->sites;
     sum->sites_not_edited += part->sites_not_edited;
     sum->modules_not_edited += part->modules_not_edited;
@@ -88,6 +92,8 @@ void totals_write(const struct totals *t, const struct fact_kinds *kinds, struct
     }
     profile_fact_u64(w, scope, index, "verify_checked", t->checked);
     profile_fact_u64(w, scope, index, "verify_differ", t->differ);
+    profile_fact_u64(w, scope, index, "verify_differ_cfi", t->differ_by_cfi);
+    profile_fact_u64(w, scope, index, "verify_differ_frame_pointers", t->differ_by_frame_pointers);
     if (t->utime_s > 0 || t->stime_s > 0) { /* whatever ran took some: it is not known otherwise */
         profile_fact_f64(w, scope, index, "utime_s", t->utime_s);
         profile_fact_f64(w, scope, index, "stime_s", t->stime_s);

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define ARENA_MAGIC   UINT64_C(0x0a616e6572616c6c) /* "llarena\n" */
-#define ARENA_VERSION 9
+#define ARENA_VERSION 10
 
 enum {
     ARENA_NAME_BYTES = 16,
@@ -212,6 +212,7 @@ struct arena_thread {
     uint64_t merged;           /* samples that were counted with the next one */
     uint64_t sampled_ns;       /* CPU time between the ticks: with what their signals took of it */
     uint64_t verify_checked, verify_differ;
+    uint64_t verify_by_cfi, verify_by_frame_pointers; /* of these, whose opinion it was */
     uint64_t handler_ticks;      /* all time spent in the handler, by the time stamp counter */
     uint64_t marks_set, bounces; /* of the trampoline; a bounce is a return through it */
     uint64_t frames_reused;      /* known from a mark, and not even looked at */

@@ -96,7 +96,8 @@ static bool find_tables(const void *map, size_t bytes, struct map_tables *t)
                                     [MAP_SAVES] = 2,
                                     [MAP_SPECIALS] = sizeof(struct map_special),
                                     [MAP_CORRECTIONS] = sizeof(struct map_range),
-                                    [MAP_UNMARKABLE] = sizeof(struct map_range)};
+                                    [MAP_UNMARKABLE] = sizeof(struct map_range),
+                                    [MAP_FUNCTIONS] = sizeof(struct map_function)};
     for (unsigned i = 0; i < sizeof sizes; i++)
         if (h->sections[i].offset > bytes ||
             h->sections[i].count > (bytes - h->sections[i].offset) / sizes[i])
@@ -112,6 +113,8 @@ static bool find_tables(const void *map, size_t bytes, struct map_tables *t)
                              .correction_count = (uint32_t)s[MAP_CORRECTIONS].count,
                              .unmarkable = (const void *)(b + s[MAP_UNMARKABLE].offset),
                              .unmarkable_count = (uint32_t)s[MAP_UNMARKABLE].count,
+                             .functions = (const void *)(b + s[MAP_FUNCTIONS].offset),
+                             .function_count = (uint32_t)s[MAP_FUNCTIONS].count,
                              .bucket_count = (uint32_t)s[MAP_INDEX].count - 1,
                              .row_count = (uint32_t)s[MAP_ROWS].count,
                              .special_count = (uint32_t)s[MAP_SPECIALS].count};

@@ -51,7 +51,7 @@ uint64_t tick_settle(struct thread *t)
  */
 static uint64_t most_ticks(const struct thread *t)
 {
-    enum { TICKS = 5, FIXED_NS = 20000, NEW_NS = 500, KEPT_NS = 20, VERIFY_NS = 500 };
+    enum { TICKS = 5, FIXED_NS = 20000, NEW_NS = 500, KEPT_NS = 20, VERIFY_NS = 2000 };
     uint64_t all = t->stack.count, kept = t->stack.kept;
     uint64_t ns = FIXED_NS + (all - kept) * NEW_NS + kept * KEPT_NS;
     if (guest->flags & CHANNEL_VERIFY)

@@ -470,6 +470,11 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
             end = module.tables                ? WALK_NO_RULE
                   : module_index == UINT32_MAX ? WALK_NO_MODULE
                                                : WALK_NO_MAP;
+            if (at.pc == 0 && walk_ends_at_zero(&memory, &at, frames, n - 1)) {
+                n--;
+                end = WALK_COMPLETE;
+                break;
+            }
         unknown:
             if (!walk_step_unknown(modules, &memory, &at, is_pc, &frame->slot))
                 break;
@@ -482,7 +487,8 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
         }
         uint32_t rule = module.tables->rows[row].rule;
         const struct map_range *correction = map_find_correction(module.tables, look - module.base);
-        if (unlikely(correction) && (is_pc || correction->value == OUTERMOST_RULE))
+        if (unlikely(correction) &&
+            ((is_pc && !memory.without_corrections) || correction->value == OUTERMOST_RULE))
             rule = correction->value;
 
         if (likely(RULE_KIND(rule) != RULE_SPECIAL)) {

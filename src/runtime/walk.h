@@ -46,6 +46,8 @@ struct walk_memory {
     void *context;            /* for find_memory's use */
     struct walk_marks *marks; /* NULL: there are none */
     uint64_t restored_below;  /* registers that were saved below this have their values again */
+    bool without_corrections; /* only what the files' CFI says (walk_check.h) */
+    bool is_at_call;          /* the pc is a call's, where rows are right, not just any */
     /* Where a signal has interrupted code that stands for the program's: changes the registers to
      * those of the program's place, and restored_below. NULL: there is no such code. */
     bool (*leave_code)(struct walk_registers *registers, uint64_t *restored_below);

@@ -44,4 +44,11 @@ static inline uint32_t walk_find_module(const struct walk_modules *modules, uint
 bool walk_step_unknown(const struct walk_modules *modules, struct walk_memory *memory,
                        struct walk_position *at, bool is_pc, uint64_t *slot);
 
+/*
+ * The walk has come to the return address 0. Is that the end of this stack? Then the last of
+ * `count` frames becomes like any outermost one. (walk_unknown.c)
+ */
+bool walk_ends_at_zero(const struct walk_memory *memory, const struct walk_position *at,
+                       struct walk_frame *frames, uint32_t count);
+
 #endif

@@ -1,6 +1,6 @@
 /*
  * Walking through code that nobody describes: what run-time compilers have made, and what they have
- * put into a program beforehand.
+ * put into a program beforehand; and where a stack ends without a word from the tables.
  */
 #include "runtime/walk_inside.h"
 
@@ -101,5 +101,33 @@ bool walk_step_unknown(const struct walk_modules *modules, struct walk_memory *m
     at->pc = ra;
     at->sp = bp + 16;
     at->bp = word;
+    return true;
+}
+
+/*
+ * Coroutines (Ruby's fibers) begin on a stack whose top is 0, with all registers 0: the first
+ * function has no caller, and its CFI cannot say so. But zeros are what memory is full of, and a
+ * walk that went astray finds them. So all must hold: no frame was a guess, this one is at a call
+ * and was found by a row of the compiler's, and its caller's frame pointer is 0 as well, as the ABI
+ * has it for the outermost frame.
+ */
+bool walk_ends_at_zero(const struct walk_memory *memory, const struct walk_position *at,
+                       struct walk_frame *frames, uint32_t count)
+{
+    struct walk_memory code = *memory;
+    struct walk_frame *last = &frames[count - 1];
+    uint64_t bytes;
+    if (!count || at->bp != 0 || (last->flags & FRAME_SPECIAL))
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (frames[i].flags & (FRAME_GUESSED | FRAME_UNKNOWN))
+            return false;
+    bool is_at_call = last->flags & FRAME_IS_PC
+                          ? count == 1 && memory->is_at_call
+                          : walk_read_word(&code, last->pc - 8, &bytes) && walk_ends_in_call(bytes);
+    if (!is_at_call)
+        return false;
+    last->slot = 0;
+    last->flags |= FRAME_SPECIAL;
     return true;
 }

@@ -124,6 +124,59 @@ parts_of_parts() {
 }
 check "parts of cold parts are joined" parts_of_parts
 
+# BOLT calls a part f.warm; there is one for each .cold part here.
+warm_parts_join() {
+    nm "$work/cold" | awk '$3 ~ /\.cold$/ { print $3, substr($3, 1, length($3) - 5) ".warm" }' \
+        >"$work/renamed"
+    # Without a build-id, or the cache would answer for the other file.
+    objcopy --redefine-syms="$work/renamed" --remove-section=.note.gnu.build-id "$work/cold" \
+        "$work/warm" || return 1
+    nm "$work/warm" | grep -q '\.warm$' || return 1
+    cold_parts "$work/cold" >"$work/by_name"
+    cold_parts "$work/warm" | diff "$work/by_name" -
+}
+check "warm parts are joined by name" warm_parts_join
+
+# With a section for every block, parts are named f.__part.N, and reached from each other.
+cat >"$work/blocks.c" <<'C'
+#include <stdio.h>
+__attribute__((noinline)) static int helper(int x) { return x % 7 ? x * 3 : x + 1; }
+__attribute__((noinline)) int many(int n)
+{
+    int sum = 0;
+    for (int i = 0; i < n; i++) {
+        if (i % 3 == 0) sum += helper(i);
+        else if (sum > 1000) sum -= helper(sum);
+        else sum ^= i;
+    }
+    return sum;
+}
+__attribute__((noinline)) static int deep(int d)
+{
+    if (d < 2) return d;
+    int a = deep(d - 1);
+    if (a & 1) a += helper(a);
+    return a + deep(d - 2);
+}
+int main(int argc, char **argv) { (void)argv; printf("%d %d\n", many(argc * 100), deep(10)); }
+C
+blocks_join() { # file: each part, its function by name
+    nm "$work/blocks" | python3 -c '
+import re, sys
+symbols = {name: int(at, 16) for at, _, name in (l.split() for l in sys.stdin if len(l.split()) == 3)}
+for at, whole in sorted((symbols[n], symbols[n.split(".__part.")[0]]) for n in symbols if ".__part." in n):
+    print(at, whole)' >"$work/expected"
+    [ "$(wc -l <"$work/expected")" -ge 10 ] || { echo "the compiler made no parts"; return 1; }
+    cold_parts "$1" | diff "$work/expected" -
+}
+if clang -O2 -fbasic-block-sections=all -fuse-ld=lld -o "$work/blocks" "$work/blocks.c" 2>/dev/null; then
+    strip -o "$work/blocks.stripped" "$work/blocks"
+    check "blocks with sections of their own are joined by name" blocks_join "$work/blocks"
+    check "blocks are joined in a stripped file too" blocks_join "$work/blocks.stripped"
+else
+    echo "skip map: blocks with sections of their own: no clang with lld here"
+fi
+
 # Names from where they can be: a debug link, .gnu_debugdata.
 names_of() { "$CALLTRAIL" map --functions "$1" | awk '{ print $3 }' | grep -cxE 'f,?|g,?'; }
 debug_link() {

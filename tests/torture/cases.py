@@ -365,6 +365,7 @@ CASES = [
     Case("r11_longjmp_chk", "r11_longjmp.c", flags=["-O2", "-D_FORTIFY_SOURCE=2"]),
     Case("r11_async", checks=[ms("afterwards", 100), few_lost]),
     Case("r12_coroutines", checks=[ms("in_coroutine", 50, below="body")]),
+    Case("r12_bare_coroutines", checks=[ms("in_coroutine", 50, below="body")]),
     *ways("r12_reused_stacks", "r12_reused_stacks.c", *LEVELS[:2]),
     *ways("r12_copied_stacks", "r12_copied_stacks.c", *LEVELS[:2],
           exact_not="contexts of stacks that are copied may be those of another: a limit of the engine"),

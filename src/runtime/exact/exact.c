@@ -332,6 +332,7 @@ static struct walk_result walk(struct exact_thread *t, const struct walk_registe
                                                        is_known ? thread->stack_end : 0);
     memory.restored_below = restored_below;
     memory.leave_code = exact_leave_code;
+    memory.is_at_call = true;
     struct walk_result walked =
         walk_frames_cached(&t->cache, guest->modules, r, &memory, t->frames, most);
     if (walked.end == WALK_COMPLETE && memory.start <= thread->first_sp &&

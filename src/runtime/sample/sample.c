@@ -6,6 +6,7 @@
 #include "runtime/engine.h"
 #include "runtime/memory.h"
 #include "runtime/sample/trampoline.h"
+#include "runtime/walk_check.h"
 
 #include "runtime/arch/x86_64/sample_layout.h"
 #include "runtime/arch/x86_64/syscall.h"
@@ -133,6 +134,18 @@ void sample_walk(struct thread *t, const struct walk_modules *modules,
         stack_walk(&t->stack, modules, r, memory, (struct stack_mark){0});
 }
 
+/* Where a correction was used: does the walk by the file's own CFI not do better? */
+static bool agrees_with_cfi(struct thread *t, const struct walk_modules *modules,
+                            const struct walk_registers *r, struct walk_memory memory)
+{
+    if (!walk_was_corrected(modules, t->stack.frames, t->stack.count))
+        return true;
+    memory.without_corrections = true;
+    struct walk_result first = {.count = t->stack.count, .end = t->stack.end};
+    struct walk_result second = walk_frames(modules, r, &memory, t->stack.fresh, t->stack.room);
+    return !walk_is_refuted(memory, first, t->stack.frames, second, t->stack.fresh);
+}
+
 static void verify(struct thread *t, const struct walk_modules *modules,
                    const struct walk_registers *r, struct walk_memory memory)
 {
@@ -147,8 +160,13 @@ static void verify(struct thread *t, const struct walk_modules *modules,
         same = frames[plain.count - 1 - i].pc == t->stack.frames[i].pc;
     if (same && t->stack.end == WALK_COMPLETE)
         same = ENGINE_ASK(true, agrees, modules, t->stack.frames, t->stack.count);
+    bool frame_pointers =
+        walk_agrees_with_frame_pointers(modules, memory, t->stack.frames, t->stack.count);
+    bool cfi = agrees_with_cfi(t, modules, r, memory);
     t->record->verify_checked++;
-    t->record->verify_differ += !same;
+    t->record->verify_differ += !same || !cfi || !frame_pointers;
+    t->record->verify_by_cfi += !cfi;
+    t->record->verify_by_frame_pointers += !frame_pointers;
 }
 
 bool sample_take(struct thread *t, const ucontext_t *context, uint64_t ticks)
