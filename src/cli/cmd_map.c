@@ -1,6 +1,7 @@
 /* calltrail map: prints the map of one module. Addresses are those of the file, as readelf's. */
 #include "base/json.h"
 #include "cli/commands.h"
+#include "elf/program_kind.h"
 #include "elf/symbols.h"
 #include "map/cache.h"
 
@@ -53,6 +54,9 @@ static void cfa_text(const struct map_special *s, char *text)
         break;
     case CFA_SIGNAL:
         snprintf(text, TEXT_SIZE, "signal");
+        break;
+    case CFA_SWITCHED:
+        snprintf(text, TEXT_SIZE, "switched");
         break;
     case CFA_END:
         snprintf(text, TEXT_SIZE, "end");
@@ -121,6 +125,7 @@ static void print_rows(const struct map *map, struct json *json)
         }
         if (json) {
             json_bool(json, "decoded", guessed[0] != '\0');
+            json_bool(json, "caller_was_interrupted", s.flags & SPECIAL_EXACT_PC);
             json_close(json, '}');
         } else {
             puts(guessed);
@@ -148,7 +153,7 @@ static void print_function_text(const struct map *map, const struct map_function
     const struct map_function *whole = map_whole_of(map, f);
     if (whole != f)
         print_whole(map, whole);
-    if (!(f->flags & FUNCTION_HAS_CFI))
+    if (!(f->flags & (FUNCTION_HAS_CFI | FUNCTION_IS_GO)))
         fputs("  (no unwind information)", stdout);
     if (map_find_unmarkable(&map->tables, f->start))
         fputs("  (uses its return address)", stdout);
@@ -167,7 +172,7 @@ static void print_function_json(const struct map *map, const struct map_function
         json_string(json, NULL, map_string(map, map->aliases[f->alias_first + k]));
     json_close(json, ']');
     json_bool(json, "symbol", f->flags & FUNCTION_HAS_SYMBOL);
-    json_bool(json, "unwind", f->flags & FUNCTION_HAS_CFI);
+    json_bool(json, "unwind", f->flags & (FUNCTION_HAS_CFI | FUNCTION_IS_GO));
     json_bool(json, "ifunc", f->flags & FUNCTION_IFUNC);
     json_bool(json, "uses_return_address", map_find_unmarkable(&map->tables, f->start) != NULL);
     if (map_whole_of(map, f) != f)
@@ -210,9 +215,23 @@ static const struct {
 } sources[] = {{SYMBOLS_SYMTAB, ".symtab"},
                {SYMBOLS_DYNSYM, ".dynsym"},
                {SYMBOLS_DEBUG_FILE, "debug file"},
-               {SYMBOLS_MINIDEBUG, ".gnu_debugdata"}};
+               {SYMBOLS_MINIDEBUG, ".gnu_debugdata"},
+               {SYMBOLS_GO, ".gopclntab"}};
 
 enum { SOURCE_COUNT = sizeof sources / sizeof sources[0] };
+
+/* What kind of program it is; false for a library. */
+static bool look_at_program(const char *path, struct program *out)
+{
+    struct elf_file file;
+    if (elf_open_identity(path, &file, NULL) != CT_OK)
+        return false;
+    bool is_program = elf_program_entry(&file) != 0;
+    if (is_program)
+        *out = program_of(&file);
+    elf_close(&file);
+    return is_program;
+}
 
 static void print_summary_json(const struct map *map, const char *path, bool was_cached,
                                struct json *json)
@@ -223,6 +242,11 @@ static void print_summary_json(const struct map *map, const char *path, bool was
     json_string(json, "file", path);
     json_string(json, "build_id", build_id);
     json_bool(json, "from_cache", was_cached);
+    struct program program;
+    if (look_at_program(path, &program)) {
+        json_string(json, "program", program_kind_names[program.kind]);
+        json_string(json, "program_reason", program.reason);
+    }
     json_unsigned(json, "base", h->base);
     json_unsigned(json, "span_bytes", h->span);
     json_open(json, "names_from", '[');
@@ -233,6 +257,8 @@ static void print_summary_json(const struct map *map, const char *path, bool was
     json_unsigned(json, "code_bytes", h->counts.bytes_code);
     json_unsigned(json, "code_bytes_cfi", h->counts.bytes_cfi);
     json_unsigned(json, "code_bytes_decoded", h->counts.bytes_decoded);
+    json_bool(json, "go", h->flags & MAP_IS_GO);
+    json_unsigned(json, "code_bytes_go", h->counts.bytes_go);
     json_unsigned(json, "function_count", map->function_count);
     json_unsigned(json, "functions_named", count_functions(map, FUNCTION_HAS_SYMBOL));
     json_unsigned(json, "functions_cold_parts", count_functions(map, FUNCTION_FRAGMENT));
@@ -254,6 +280,9 @@ static void print_summary_text(const struct map *map, const char *path, bool was
     double code = h->counts.bytes_code ? (double)h->counts.bytes_code : 1;
     printf("%s\n", path);
     printf("  build-id    %s\n", *build_id ? build_id : "none");
+    struct program program;
+    if (look_at_program(path, &program) && program.kind != PROGRAM_ORDINARY)
+        printf("  program     %s\n", program.reason);
     printf("  names       ");
     if (!h->symbol_sources)
         printf("none");
@@ -262,9 +291,11 @@ static void print_summary_text(const struct map *map, const char *path, bool was
             printf("%s%s", n++ ? ", " : "from ", sources[i].name);
     printf("\n  functions   %u, of which %u named, %u cold parts\n", map->function_count,
            count_functions(map, FUNCTION_HAS_SYMBOL), count_functions(map, FUNCTION_FRAGMENT));
-    printf("  code        %" PRIu64 " bytes: %.2f%% described by CFI, %.2f%% by decoding\n",
-           h->counts.bytes_code, 100 * (double)h->counts.bytes_cfi / code,
-           100 * (double)h->counts.bytes_decoded / code);
+    printf("  code        %" PRIu64 " bytes: %.2f%% described by CFI, ", h->counts.bytes_code,
+           100 * (double)h->counts.bytes_cfi / code);
+    if (h->flags & MAP_IS_GO)
+        printf("%.2f%% by Go's table, ", 100 * (double)h->counts.bytes_go / code);
+    printf("%.2f%% by decoding\n", 100 * (double)h->counts.bytes_decoded / code);
     printf("  unwind      %u rows from %" PRIu64 " FDEs, %" PRIu64 " unknown, %u special rules",
            map->tables.row_count, h->counts.fdes, h->counts.rows_unknown,
            map->tables.special_count);

@@ -36,7 +36,7 @@ static int check_header(struct elf_file *f, struct ct_error *err)
 }
 
 /* Program headers are copied out: in a hostile file they need not be aligned. */
-static bool program_header(const struct elf_file *f, unsigned i, GElf_Phdr *out)
+bool elf_program_header(const struct elf_file *f, unsigned i, GElf_Phdr *out)
 {
     if (i >= f->header.e_phnum)
         return false;
@@ -44,14 +44,23 @@ static bool program_header(const struct elf_file *f, unsigned i, GElf_Phdr *out)
     return true;
 }
 
+/* What a segment has both in the file and in memory: a hostile one may say anything. */
+static uint64_t loaded_bytes(const GElf_Phdr *p)
+{
+    if (p->p_type != PT_LOAD)
+        return 0;
+    return p->p_filesz < p->p_memsz ? p->p_filesz : p->p_memsz;
+}
+
 const uint8_t *elf_bytes_at(const struct elf_file *f, uint64_t address, uint64_t size)
 {
     GElf_Phdr p;
-    for (unsigned i = 0; program_header(f, i, &p); i++) {
-        if (p.p_type != PT_LOAD || address < p.p_vaddr || address - p.p_vaddr >= p.p_filesz)
+    for (unsigned i = 0; elf_program_header(f, i, &p); i++) {
+        uint64_t loaded = loaded_bytes(&p);
+        if (address < p.p_vaddr || address - p.p_vaddr >= loaded)
             continue;
         uint64_t in = address - p.p_vaddr;
-        if (size > p.p_filesz - in || p.p_offset > f->file.size || in > f->file.size - p.p_offset ||
+        if (size > loaded - in || p.p_offset > f->file.size || in > f->file.size - p.p_offset ||
             size > f->file.size - p.p_offset - in)
             return NULL;
         return f->file.bytes + p.p_offset + in;
@@ -64,7 +73,7 @@ static int measure_segments(struct elf_file *f, struct ct_error *err)
     uint64_t low = UINT64_MAX, high = 0;
     bool has_code = false;
     GElf_Phdr p;
-    for (unsigned i = 0; program_header(f, i, &p); i++) {
+    for (unsigned i = 0; elf_program_header(f, i, &p); i++) {
         if (p.p_type != PT_LOAD || p.p_memsz == 0)
             continue;
         if (p.p_vaddr + p.p_memsz < p.p_vaddr)
@@ -122,9 +131,9 @@ static int collect_code(struct elf_file *f, struct ct_error *err)
     if (!f->code.count && nobits)
         return ct_fail(err, "%s: is a separate debug file: it holds no code", f->path);
     GElf_Phdr p;
-    for (unsigned i = 0; !f->header.e_shnum && program_header(f, i, &p); i++) {
-        if (p.p_type == PT_LOAD && (p.p_flags & PF_X) && p.p_filesz)
-            vec_push(&f->code, (struct code_range){p.p_vaddr, p.p_vaddr + p.p_filesz,
+    for (unsigned i = 0; !f->header.e_shnum && elf_program_header(f, i, &p); i++) {
+        if ((p.p_flags & PF_X) && loaded_bytes(&p))
+            vec_push(&f->code, (struct code_range){p.p_vaddr, p.p_vaddr + loaded_bytes(&p),
                                                    f->file.bytes + p.p_offset, ""});
     }
     if (!f->code.count)
@@ -146,11 +155,13 @@ static int collect_code(struct elf_file *f, struct ct_error *err)
     return CT_OK;
 }
 
-/* The build-id, from the notes that are loaded: these survive strip and need no section headers. */
-static void find_build_id(struct elf_file *f)
+/* A note by name and type, of those that are loaded: these survive strip and need no section
+   headers. NULL when there is none. */
+static const uint8_t *find_note(const struct elf_file *f, const char *name, uint32_t type,
+                                uint32_t *size)
 {
     GElf_Phdr p;
-    for (unsigned i = 0; program_header(f, i, &p); i++) {
+    for (unsigned i = 0; elf_program_header(f, i, &p); i++) {
         if (p.p_type != PT_NOTE || p.p_offset > f->file.size ||
             p.p_filesz > f->file.size - p.p_offset)
             continue;
@@ -159,23 +170,38 @@ static void find_build_id(struct elf_file *f)
         while ((size_t)(end - at) >= sizeof(Elf64_Nhdr)) {
             Elf64_Nhdr note;
             memcpy(&note, at, sizeof note);
-            uint64_t name = sizeof note;
-            uint64_t desc = (name + note.n_namesz + align - 1) & ~(align - 1);
+            uint64_t name_at = sizeof note;
+            uint64_t desc = (name_at + note.n_namesz + align - 1) & ~(align - 1);
             uint64_t next = (desc + note.n_descsz + align - 1) & ~(align - 1);
             if (desc + note.n_descsz > (uint64_t)(end - at))
                 break;
-            if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-                memcmp(at + name, "GNU", 4) == 0 && note.n_descsz &&
-                note.n_descsz <= BUILD_ID_MAX) {
-                f->build_id_size = note.n_descsz;
-                memcpy(f->build_id, at + desc, note.n_descsz);
-                return;
+            if (note.n_type == type && note.n_namesz >= strlen(name) + 1 &&
+                memcmp(at + name_at, name, strlen(name) + 1) == 0) {
+                *size = note.n_descsz;
+                return at + desc;
             }
             if (next >= (uint64_t)(end - at))
                 break;
             at += next;
         }
     }
+    return NULL;
+}
+
+bool elf_has_note(const struct elf_file *f, const char *name, uint32_t type)
+{
+    uint32_t size;
+    return find_note(f, name, type, &size) != NULL;
+}
+
+static void find_build_id(struct elf_file *f)
+{
+    uint32_t size;
+    const uint8_t *id = find_note(f, "GNU", NT_GNU_BUILD_ID, &size);
+    if (!id || !size || size > BUILD_ID_MAX)
+        return;
+    f->build_id_size = size;
+    memcpy(f->build_id, id, size);
 }
 
 int elf_open_identity(const char *path, struct elf_file *f, struct ct_error *err)
@@ -271,7 +297,7 @@ Elf_Data *elf_section_data(Elf_Scn *section)
 static bool eh_frame_by_segment(const struct elf_file *f, struct eh_frame *out)
 {
     GElf_Phdr p;
-    for (unsigned i = 0; program_header(f, i, &p); i++) {
+    for (unsigned i = 0; elf_program_header(f, i, &p); i++) {
         if (p.p_type != PT_GNU_EH_FRAME)
             continue;
         const uint8_t *header = elf_bytes_at(f, p.p_vaddr, 8);
@@ -281,7 +307,7 @@ static bool eh_frame_by_segment(const struct elf_file *f, struct eh_frame *out)
         memcpy(&relative, header + 4, sizeof relative);
         out->address = p.p_vaddr + 4 + (uint64_t)(int64_t)relative;
         GElf_Phdr load;
-        for (unsigned k = 0; program_header(f, k, &load); k++) {
+        for (unsigned k = 0; elf_program_header(f, k, &load); k++) {
             if (load.p_type != PT_LOAD || out->address < load.p_vaddr ||
                 out->address - load.p_vaddr >= load.p_filesz)
                 continue;
@@ -316,7 +342,7 @@ bool elf_eh_frame(const struct elf_file *f, struct eh_frame *out)
 bool elf_dynamic_value(const struct elf_file *f, int64_t tag, uint64_t *value)
 {
     GElf_Phdr p;
-    for (unsigned i = 0; program_header(f, i, &p); i++) {
+    for (unsigned i = 0; elf_program_header(f, i, &p); i++) {
         if (p.p_type != PT_DYNAMIC)
             continue;
         for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= p.p_filesz; at += sizeof(Elf64_Dyn)) {
@@ -336,6 +362,41 @@ bool elf_dynamic_value(const struct elf_file *f, int64_t tag, uint64_t *value)
     return false;
 }
 
+/* The first relative relocation of a place, or to a place. */
+static bool find_relative(const struct elf_file *f, bool by_place, uint64_t wanted,
+                          Elf64_Rela *found)
+{
+    uint64_t table, size;
+    if (!elf_dynamic_value(f, DT_RELA, &table) || !elf_dynamic_value(f, DT_RELASZ, &size))
+        return false;
+    const uint8_t *bytes = elf_bytes_at(f, table, size);
+    for (uint64_t at = 0; bytes && at + sizeof *found <= size; at += sizeof *found) {
+        memcpy(found, bytes + at, sizeof *found);
+        if (ELF64_R_TYPE(found->r_info) == R_X86_64_RELATIVE &&
+            (by_place ? found->r_offset : (uint64_t)found->r_addend) == wanted)
+            return true;
+    }
+    return false;
+}
+
+bool elf_relocated_word(const struct elf_file *f, uint64_t address, uint64_t *value)
+{
+    Elf64_Rela r;
+    bool found = find_relative(f, true, address, &r);
+    if (found)
+        *value = (uint64_t)r.r_addend;
+    return found;
+}
+
+bool elf_relocation_to(const struct elf_file *f, uint64_t value, uint64_t *address)
+{
+    Elf64_Rela r;
+    bool found = find_relative(f, false, value, &r);
+    if (found)
+        *address = r.r_offset;
+    return found;
+}
+
 uint64_t elf_program_entry(const struct elf_file *f)
 {
     enum { FLAG_PIE = 0x08000000 }; /* DF_1_PIE */
@@ -343,7 +404,7 @@ uint64_t elf_program_entry(const struct elf_file *f)
     uint64_t flags, name, strings;
     if (f->header.e_type == ET_EXEC)
         return f->header.e_entry;
-    for (unsigned i = 0; program_header(f, i, &p); i++)
+    for (unsigned i = 0; elf_program_header(f, i, &p); i++)
         if (p.p_type == PT_INTERP)
             return f->header.e_entry;
     if (elf_dynamic_value(f, DT_FLAGS_1, &flags) && (flags & FLAG_PIE))

@@ -71,6 +71,19 @@ bool elf_eh_frame(const struct elf_file *file, struct eh_frame *out);
 /* The bytes of the file that are loaded at an address; NULL when fewer than `size` are. */
 const uint8_t *elf_bytes_at(const struct elf_file *file, uint64_t address, uint64_t size);
 
+/* Program header number `i`; false behind the last. */
+bool elf_program_header(const struct elf_file *file, unsigned i, GElf_Phdr *out);
+
+/* Is there a loaded note of this name and type? */
+bool elf_has_note(const struct elf_file *file, const char *name, uint32_t type);
+
+/*
+ * The word at an address that the dynamic linker adds the load address to, as it is before that;
+ * false when it does not. The other way round: the first word that is made to point at an address.
+ */
+bool elf_relocated_word(const struct elf_file *file, uint64_t address, uint64_t *value);
+bool elf_relocation_to(const struct elf_file *file, uint64_t value, uint64_t *address);
+
 /* The value of a dynamic tag (DT_INIT and so on). */
 bool elf_dynamic_value(const struct elf_file *file, int64_t tag, uint64_t *value);
 

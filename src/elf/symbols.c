@@ -1,5 +1,7 @@
 #include "elf/symbols.h"
 
+#include "elf/go_table.h"
+
 #include <lzma.h>
 #include <string.h>
 #include <unistd.h>
@@ -193,9 +195,40 @@ static void read_debug_file(const struct elf_file *file, struct elf_symbols *out
     free(path);
 }
 
-void elf_read_symbols(const struct elf_file *file, struct elf_symbols *out)
+static int by_value(const void *a, const void *b)
 {
-    *out = (struct elf_symbols){0};
+    const uint64_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* What Go calls its functions, where no symbol does. */
+static void read_go_table(const struct elf_file *file, struct elf_symbols *out)
+{
+    struct go_table table;
+    if (!go_table_find(file, &table))
+        return;
+    size_t count = out->items.count, before = count;
+    uint64_t *named = must_calloc(count + 1, sizeof *named);
+    for (size_t i = 0; i < count; i++)
+        named[i] = out->items.items[i].address;
+    qsort(named, count, sizeof *named, by_value);
+    for (uint32_t i = 0; i < table.function_count; i++) {
+        struct go_function f;
+        if (!go_function_at(&table, i, &f) || !f.name[0] || !elf_code_at(file, f.start) ||
+            bsearch(&f.start, named, count, sizeof *named, by_value))
+            continue;
+        vec_push(&out->items, (struct elf_symbol){.address = f.start,
+                                                  .size = go_code_end(&table, &f) - f.start,
+                                                  .name = f.name,
+                                                  .kind = SYMBOL_FUNCTION});
+    }
+    free(named);
+    if (out->items.count > before)
+        out->sources |= SYMBOLS_GO;
+}
+
+static void read_symbol_tables(const struct elf_file *file, struct elf_symbols *out)
+{
     if (read_tables(file, file->elf, SHT_DYNSYM, out))
         out->sources |= SYMBOLS_DYNSYM;
     if (read_tables(file, file->elf, SHT_SYMTAB, out)) {
@@ -205,6 +238,13 @@ void elf_read_symbols(const struct elf_file *file, struct elf_symbols *out)
     read_debug_file(file, out);
     if (!(out->sources & SYMBOLS_DEBUG_FILE))
         read_minidebug(file, out);
+}
+
+void elf_read_symbols(const struct elf_file *file, struct elf_symbols *out)
+{
+    *out = (struct elf_symbols){0};
+    read_symbol_tables(file, out);
+    read_go_table(file, out);
 }
 
 void elf_free_symbols(struct elf_symbols *symbols)

@@ -1,6 +1,7 @@
 /*
  * The function symbols of a module, from every table that has some: the dynamic one, the full one,
- * the compressed one in .gnu_debugdata, and a separate debug file.
+ * the compressed one in .gnu_debugdata, and a separate debug file. Go code is named by Go's own
+ * table where none of them does.
  */
 #ifndef ELF_SYMBOLS_H
 #define ELF_SYMBOLS_H
@@ -13,6 +14,7 @@ enum symbol_source {
     SYMBOLS_SYMTAB = 2,
     SYMBOLS_DEBUG_FILE = 4,
     SYMBOLS_MINIDEBUG = 8, /* .gnu_debugdata */
+    SYMBOLS_GO = 16,       /* Go's own table of functions */
 };
 
 enum symbol_kind { SYMBOL_FUNCTION, SYMBOL_IFUNC, SYMBOL_LABEL };

@@ -3,6 +3,7 @@
  * fill the gaps by decoding, and write it all out.
  */
 #include "elf/elf_file.h"
+#include "elf/go_table.h"
 #include "elf/symbols.h"
 #include "map/cfi.h"
 #include "map/code_pass.h"
@@ -10,6 +11,7 @@
 #include "map/entries.h"
 #include "map/fragments.h"
 #include "map/functions.h"
+#include "map/go_rows.h"
 #include "map/map.h"
 #include "map/unwind.h"
 
@@ -26,6 +28,8 @@ struct build {
     struct corrections corrections;
     struct unmarkable unmarkable;
     struct entries entries;
+    struct go_table go;
+    struct go_rows go_rows;
     struct map_header header;
     VEC(uint32_t) index;
     uint32_t fde_end; /* rows of the FDE at hand do not hold past this */
@@ -83,11 +87,11 @@ static void decode_gap(struct build *b, uint32_t start, uint32_t end)
 }
 
 /*
- * Code that no FDE covers, within one code range. At the program's own entry there is nothing to
- * return to, and ld.so's start code has no CFI that says so: the code from there to the first jump
- * away is the outermost frame.
+ * Code that neither FDEs nor Go describe, within one code range. At the program's own entry there
+ * is nothing to return to, and ld.so's start code has no CFI that says so: the code from there to
+ * the first jump away is the outermost frame.
  */
-static void describe_gap(struct build *b, uint32_t start, uint32_t end)
+static void describe_unknown(struct build *b, uint32_t start, uint32_t end)
 {
     uint32_t padding = decode_padding(&b->file, start, end);
     if (padding == end - start) /* never executed: whatever the row before says may go on */
@@ -106,6 +110,34 @@ static void describe_gap(struct build *b, uint32_t start, uint32_t end)
     unwind_append(&b->table, from, unwind_fixed(SPECIAL_END));
     if (to < end)
         decode_gap(b, to, end);
+}
+
+/*
+ * Code that no FDE covers, within one code range. In a Go program that is nearly all; C code that
+ * is linked in has its FDEs or, if Go's own linker has put it between Go's functions, has none.
+ */
+static void describe_gap(struct build *b, uint32_t start, uint32_t end)
+{
+    const uint64_t base = b->file.base;
+    uint32_t i = b->go.function_count ? go_function_behind(&b->go, base + start) : 0;
+    for (; start < end && i < b->go.function_count; i++) {
+        uint64_t first = go_function_start(&b->go, i), past = go_function_start(&b->go, i + 1);
+        if (first >= base + end)
+            break;
+        if (first > base + start) {
+            describe_unknown(b, start, (uint32_t)(first - base));
+            start = (uint32_t)(first - base);
+        }
+        uint32_t to = past < base + end ? (uint32_t)(past - base) : end;
+        struct go_function f;
+        if (to > start && go_function_at(&b->go, i, &f) && go_rows_of(&b->go_rows, &f, start, to))
+            b->header.counts.bytes_go += to - start;
+        else if (to > start)
+            describe_unknown(b, start, to);
+        start = to;
+    }
+    if (start < end)
+        describe_unknown(b, start, end);
 }
 
 /* Describes [from, to), which no FDE covers and which may span several code ranges and holes. */
@@ -174,6 +206,45 @@ static void make_index(struct build *b)
             row++;
         vec_push(&b->index, (uint32_t)row);
     }
+}
+
+static void note_go_functions(struct build *b)
+{
+    for (size_t k = 0; b->go.function_count && k < b->functions.items.count; k++) {
+        struct map_function *fn = &b->functions.items.items[k];
+        uint64_t start = b->file.base + fn->start;
+        struct go_function f;
+        if (go_function_at(&b->go, go_function_behind(&b->go, start), &f) && f.start == start &&
+            f.stack_values)
+            fn->flags |= FUNCTION_IS_GO;
+    }
+}
+
+/* Go looks at its return addresses whenever it likes to. */
+static void keep_go_unmarked(struct build *b)
+{
+    if (!b->go.function_count)
+        return;
+    uint64_t base = b->file.base;
+    struct map_range all = {.start = (uint32_t)(go_function_start(&b->go, 0) - base),
+                            .end =
+                                (uint32_t)(go_function_start(&b->go, b->go.function_count) - base),
+                            .value = 1};
+    struct unmarkable kept = {0};
+    bool is_put = false;
+    for (size_t i = 0; i < b->unmarkable.items.count; i++) {
+        struct map_range r = b->unmarkable.items.items[i];
+        if (!is_put && r.start >= all.start) {
+            vec_push(&kept.items, all);
+            is_put = true;
+        }
+        if (r.end <= all.start || r.start >= all.end)
+            vec_push(&kept.items, r);
+    }
+    if (!is_put)
+        vec_push(&kept.items, all);
+    vec_free(&b->unmarkable.items);
+    b->unmarkable = kept;
 }
 
 static void flag_in_index(struct build *b, uint32_t start, uint32_t end, uint32_t flag)
@@ -256,6 +327,7 @@ static void fill_header(struct build *b)
     memcpy(h->build_id, f->build_id, f->build_id_size);
     h->build_id_size = f->build_id_size;
     h->symbol_sources = b->symbols.sources;
+    h->flags = b->go.function_count ? MAP_IS_GO : 0;
     h->code_start = (uint32_t)(f->code.items[0].start - f->base);
     h->code_end = (uint32_t)(f->code.items[f->code.count - 1].end - f->base);
 }
@@ -266,6 +338,9 @@ int map_build_elf(struct elf_file *file, FILE *out, struct ct_error *err)
     int status = cfi_read(&b.file, &b.cfi, err);
     if (status == CT_OK) {
         unwind_init(&b.table);
+        if (!go_table_find(&b.file, &b.go))
+            b.go.function_count = 0;
+        b.go_rows = go_rows_begin(&b.file, &b.go, &b.table);
         elf_read_symbols(&b.file, &b.symbols);
         functions_collect(&b.file, &b.symbols, &b.cfi, &b.functions);
         fill_header(&b);
@@ -281,6 +356,8 @@ int map_build_elf(struct elf_file *file, FILE *out, struct ct_error *err)
                                     .special_count = (uint32_t)b.table.specials.count};
         fragments_join(&b.file, &tables, &b.functions);
         code_pass(&b.file, &b.cfi, &b.functions, &tables, &b.table, &b.corrections, &b.unmarkable);
+        note_go_functions(&b);
+        keep_go_unmarked(&b);
         finish_index(&b);
         status = write_all(&b, out, err);
         functions_free(&b.functions);

@@ -94,6 +94,7 @@ enum cfa_kind {
     CFA_DEREF,   /* *(reg + index_reg * 8 + offset) + add; index_reg may be X86_NONE */
     CFA_PLT,     /* rsp + 8, and 8 more from byte `offset` of each 16-byte PLT entry on */
     CFA_SIGNAL,  /* a kernel signal frame: all registers are in the ucontext at rsp */
+    CFA_SWITCHED /* the caller is on another stack, and nothing on this one says where */
 };
 
 enum place_kind {
@@ -115,8 +116,9 @@ struct map_place {
 enum { AT_RIP, AT_RSP, AT_RBX, AT_RBP, AT_R12, AT_R13, AT_R14, AT_R15, AT_COUNT };
 
 enum special_flags {
-    SPECIAL_GUESSED = 1, /* found by decoding instructions, not given by the compiler */
-    SPECIAL_EXACT_PC = 2 /* a signal frame: the "return address" is a pc, not behind a call */
+    SPECIAL_GUESSED = 1,    /* found by decoding instructions, not given by the compiler */
+    SPECIAL_EXACT_PC = 2,   /* a signal frame: the "return address" is a pc, not behind a call */
+    SPECIAL_OTHER_STACK = 4 /* the CFA may be on another stack, and that one below this one */
 };
 
 struct map_special {
@@ -131,7 +133,13 @@ struct map_special {
 };
 
 /* The first special rules are the same in every map. */
-enum { SPECIAL_NONE = 0, SPECIAL_END = 1, SPECIAL_UNKNOWN = 2, SPECIAL_FIRST_OWN = 3 };
+enum {
+    SPECIAL_NONE = 0,
+    SPECIAL_END = 1,
+    SPECIAL_UNKNOWN = 2,
+    SPECIAL_SWITCHED = 3,
+    SPECIAL_FIRST_OWN = 4
+};
 
 enum function_flags {
     FUNCTION_HAS_SYMBOL = 1,
@@ -139,6 +147,7 @@ enum function_flags {
     FUNCTION_FRAGMENT = 4, /* a .cold part; `parent` is what it belongs to */
     FUNCTION_LABEL = 8,    /* only labels without a type name it */
     FUNCTION_IFUNC = 16,   /* the symbol is an indirect function: this is its resolver */
+    FUNCTION_IS_GO = 32,   /* Go's table describes it */
 };
 
 #define NO_PARENT UINT32_MAX
@@ -187,6 +196,13 @@ enum map_section_id {
     MAP_SECTION_COUNT
 };
 
+/* What a module is. Bits. */
+enum map_flags {
+    /* Go code: it walks its own stacks and moves them, so that no return address may be replaced in
+       it, and no instruction. All of it is unmarkable. */
+    MAP_IS_GO = 1,
+};
+
 struct map_counts {
     uint64_t fdes;
     uint64_t rows_unknown;  /* rows of compiler-made CFI that no rule can say */
@@ -194,6 +210,7 @@ struct map_counts {
     uint64_t bytes_code;    /* in executable sections */
     uint64_t bytes_cfi;     /* of those, described by CFI */
     uint64_t bytes_decoded; /* of the rest, described by decoding */
+    uint64_t bytes_go;      /* of the rest, described by Go's table */
     uint64_t bad_fdes;      /* left out: damaged or outside the module's code */
     uint64_t symbols;       /* function symbols seen in all symbol tables */
 };
@@ -212,6 +229,8 @@ struct map_header {
     uint32_t code_start; /* executable bytes, as offsets from base */
     uint32_t code_end;
     uint32_t symbol_sources; /* bits of enum symbol_source (elf/symbols.h) */
+    uint32_t flags;          /* bits of enum map_flags */
+    uint32_t unused;
     struct map_counts counts;
     struct map_section sections[MAP_SECTION_COUNT];
 };
@@ -219,8 +238,8 @@ struct map_header {
 static_assert(sizeof(struct map_place) == 8, "layout");
 static_assert(sizeof(struct map_special) == 80, "layout");
 static_assert(sizeof(struct map_function) == 28, "layout");
-static_assert(sizeof(struct map_counts) == 64, "layout");
-static_assert(sizeof(struct map_header) == 56 + 32 + 16 + 64 + 16 * MAP_SECTION_COUNT, "layout");
+static_assert(sizeof(struct map_counts) == 72, "layout");
+static_assert(sizeof(struct map_header) == 56 + 32 + 24 + 72 + 16 * MAP_SECTION_COUNT, "layout");
 
 /*
  * The tables of a map in memory, as both sides use them. Every count has been checked against the

@@ -10,8 +10,10 @@ void unwind_init(struct unwind_table *table)
 {
     *table = (struct unwind_table){.special_slot_count = 256};
     table->special_slots = must_calloc(table->special_slot_count, sizeof *table->special_slots);
-    static const uint8_t fixed[SPECIAL_FIRST_OWN] = {
-        [SPECIAL_NONE] = CFA_NONE, [SPECIAL_END] = CFA_END, [SPECIAL_UNKNOWN] = CFA_UNKNOWN};
+    static const uint8_t fixed[SPECIAL_FIRST_OWN] = {[SPECIAL_NONE] = CFA_NONE,
+                                                     [SPECIAL_END] = CFA_END,
+                                                     [SPECIAL_UNKNOWN] = CFA_UNKNOWN,
+                                                     [SPECIAL_SWITCHED] = CFA_SWITCHED};
     for (unsigned i = 0; i < SPECIAL_FIRST_OWN; i++)
         vec_push(
             &table->specials,

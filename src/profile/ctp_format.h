@@ -134,6 +134,7 @@ enum ctp_gap {
     CTP_GAP_NO_PROGRESS,
     CTP_GAP_OTHER,
     CTP_GAP_CUT, /* only the last callers were to be kept */
+    CTP_GAP_SWITCHED,
     CTP_GAP_END
 };
 

@@ -154,6 +154,7 @@ const char *profile_gap_name(uint32_t gap)
         [CTP_GAP_NO_PROGRESS] = "stack does not go on",
         [CTP_GAP_OTHER] = "unknown",
         [CTP_GAP_CUT] = "earlier callers were not to be kept",
+        [CTP_GAP_SWITCHED] = "callers are on another stack",
     };
     return NAME_IN(names, gap);
 }

@@ -18,6 +18,9 @@ const char *const walk_end_names[WALK_END_COUNT] = {
     [WALK_REGISTER] = "register lost in an inner frame",
     [WALK_MEMORY] = "stack leads to unreadable memory",
     [WALK_NO_PROGRESS] = "stack does not go up",
+    [WALK_NO_PROGRESS + 1] = "unknown",
+    [WALK_SWITCHED - 1] = "unknown",
+    [WALK_SWITCHED] = "callers are on another stack",
 };
 
 enum {
@@ -117,6 +120,8 @@ static enum walk_end special_cfa(const struct map_special *s, const struct frame
         return WALK_COMPLETE;
     case CFA_NONE:
         return WALK_NO_RULE;
+    case CFA_SWITCHED:
+        return WALK_SWITCHED;
     default:
         return WALK_UNKNOWN;
     }
@@ -164,7 +169,8 @@ static __attribute__((noinline)) enum walk_end step_special(const struct map_spe
     else if (!known(&caller, X86_RSP))
         return missing(s->place[AT_RSP].reg, full);
     /* longjmp says outright where it goes, which may be another stack. */
-    if (caller.value[X86_RSP] < r->value[X86_RSP] && s->place[AT_RSP].kind == PLACE_SAME)
+    if (caller.value[X86_RSP] < r->value[X86_RSP] && s->place[AT_RSP].kind == PLACE_SAME &&
+        !(s->flags & SPECIAL_OTHER_STACK))
         return WALK_NO_PROGRESS;
     if (ra->kind == PLACE_CFA)
         *slot = cfa + (uint64_t)(int64_t)ra->offset;

@@ -79,6 +79,8 @@ enum walk_end {
     WALK_REGISTER,    /* the rule needs a register whose value was lost in an inner frame */
     WALK_MEMORY,      /* the stack leads to memory that may not be read */
     WALK_NO_PROGRESS, /* the next frame would not lie above this one */
+    WALK_SWITCHED =
+        11, /* the callers are on another stack; 9 and 10 are reasons of a profile only */
     WALK_END_COUNT
 };
 

@@ -121,3 +121,11 @@ struct walk_memory mirror_refresh(struct stack_mirror *mirror, uint64_t rsp)
     use_mirror(mirror, &memory);
     return memory;
 }
+
+struct walk_memory mirror_again(struct stack_mirror *mirror, struct walk_memory memory)
+{
+    bool is_mirrored = memory.start >= mirror->start && memory.end <= mirror->top;
+    if (!is_mirrored && memory.start != mirror->elsewhere_start && memory.end > memory.start)
+        fetch_elsewhere(mirror, memory.start, &memory);
+    return memory;
+}

@@ -42,4 +42,7 @@ void mirror_forget(struct stack_mirror *mirror);
 /* Reads again what may have changed, and gives the memory for a walk that begins at rsp. */
 struct walk_memory mirror_refresh(struct stack_mirror *mirror, uint64_t rsp);
 
+/* The same again after a walk, which may have gone to another stack. */
+struct walk_memory mirror_again(struct stack_mirror *mirror, struct walk_memory memory);
+
 #endif

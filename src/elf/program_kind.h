@@ -1,0 +1,35 @@
+/*
+ * What kind of program a file is, from the file alone: whether calltrail's runtime can live in it,
+ * or why it had better be recorded from outside.
+ */
+#ifndef ELF_PROGRAM_KIND_H
+#define ELF_PROGRAM_KIND_H
+
+#include "elf/elf_file.h"
+
+/* If several are true, the first counts. */
+enum program_kind {
+    PROGRAM_SANITIZED, /* with AddressSanitizer or its like, which takes over what the runtime does
+                        */
+    PROGRAM_GO,
+    PROGRAM_OCAML, /* native code */
+    PROGRAM_HASKELL,
+    PROGRAM_MUSL,
+    PROGRAM_STATIC,       /* nothing can be loaded into it */
+    PROGRAM_OTHER_LOADER, /* not that of glibc */
+    PROGRAM_ORDINARY,     /* loaded by glibc: the only kind that can have the runtime in it */
+    PROGRAM_KINDS
+};
+
+extern const char *const program_kind_names[PROGRAM_KINDS];
+
+struct program {
+    enum program_kind kind;
+    char
+        reason[160]; /* one line, to stand behind the name of the program: "is a Go program: ..." */
+};
+
+/* elf_open_identity is enough to have opened it. */
+struct program program_of(const struct elf_file *file);
+
+#endif
