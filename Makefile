@@ -11,6 +11,7 @@
 #   make check-events    events against what programs know of themselves; the torture programs under them
 #   make check-rates     rates to a few per cent, on a machine that does nothing else
 #   make check-exact-steps engine exact at every call of 5 million single steps of real programs
+#   make check-live      code that changes while 64 threads run it, for five minutes
 #   make check-loss      ends at random moments, full disks, signals: no sample is lost
 #   make check-stops     random stops of real programs against eu-stack and gdb
 #   make check-real      real programs from Debian's packages, plain and recorded
@@ -30,7 +31,7 @@ comma := ,
 BUILD := build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 MESON_FLAGS := --prefix=$(PREFIX) $(if $(SANITIZE),-Db_sanitize=$(SANITIZE) -Db_lundef=false)
 
-.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-regions check-exact check-exact-steps check-events check-rates check-loss check-stops check-full fuzz bench install clean check-exports check-diff check-real check-agreement
+.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-regions check-exact check-exact-steps check-events check-rates check-live check-loss check-stops check-full fuzz bench install clean check-exports check-diff check-real check-agreement
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) calltrail libcalltrail-rt.so libcalltrail-events.so libcalltrail-events-new.so calltrail-record.1
@@ -96,6 +97,9 @@ check-events: setup-tests
 check-rates: setup-tests
 	@$(MAKE) --no-print-directory tests
 	@CALLTRAIL=$(BUILD)/calltrail bash tests/cli/test_rates.sh --long
+
+check-live: setup-tests
+	@bash tests/cli/test_live.sh --long
 
 check-loss: setup-tests
 	@$(MAKE) --no-print-directory tests

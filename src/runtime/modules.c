@@ -10,6 +10,7 @@
  */
 #include "runtime/channel_format.h"
 #include "runtime/edit/edit.h"
+#include "runtime/edit/live.h"
 #include "runtime/engine.h"
 #include "runtime/search.h"
 
@@ -414,21 +415,15 @@ static void on_change(void)
 }
 
 enum { WATCH_BYTES = 14 };
-static uint8_t linkers_own[WATCH_BYTES]; /* what was in the place of our jump */
+static uint8_t linkers_own[WATCH_BYTES],
+    ours[WATCH_BYTES]; /* its bytes before, and with our jump */
 
-/* Some bytes of code become others. Whoever runs there at this moment waits in the kernel: as in
- * detach.c. */
-static bool replace_code(uint8_t *at, const uint8_t *bytes, size_t count)
+/* The hook's bytes become others. Nobody stands behind its first instruction. */
+static bool replace_hook(const uint8_t *before, const uint8_t *bytes)
 {
-    uint64_t page = (uint64_t)at & ~(uint64_t)(PAGE - 1);
-    uint8_t *copy = raw_mmap(PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-    if (!copy)
-        return false;
-    memcpy(copy, (const void *)page, PAGE);
-    memcpy(copy + ((uint64_t)at - page), bytes, count);
-    raw_syscall3(SYS_mprotect, (long)copy, PAGE, PROT_READ | PROT_EXEC);
-    return raw_syscall6(SYS_mremap, (long)copy, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
-                        (long)page, 0) == (long)page;
+    struct live_site hook = {(uint64_t)modules_linker->r_brk, before, bytes, WATCH_BYTES,
+                             WATCH_BYTES};
+    return live_replace(NULL, &hook, 1, 0);
 }
 
 /* A program that names _r_debug has a copy, which is then ours, too, and stays as it was. */
@@ -444,7 +439,6 @@ void modules_watch(void)
     find_linker();
     /* An empty function: ret, and padding up to the next 16 bytes. */
     uint8_t *at = (uint8_t *)modules_linker->r_brk;
-    uint8_t jump[WATCH_BYTES] = {0xff, 0x25}; /* jmp *0(%rip); the address follows */
     void (*target)(void) = on_change;
     if (!at || (uint64_t)at % 16 != 0 || at[0] != 0xc3)
         return;
@@ -453,14 +447,14 @@ void modules_watch(void)
             return;
     uint8_t before[WATCH_BYTES];
     memcpy(before, at, sizeof before);
-    memcpy(jump + WATCH_BYTES - sizeof target, &target, sizeof target);
-    if (replace_code(at, jump, sizeof jump))
+    memcpy(ours, "\xff\x25\0\0\0\0", 6); /* jmp *0(%rip); the address follows */
+    memcpy(ours + WATCH_BYTES - sizeof target, &target, sizeof target);
+    if (replace_hook(before, ours))
         memcpy(linkers_own, before, sizeof before);
 }
 
 void modules_unwatch(void)
 {
-    if (linkers_own[0] &&
-        replace_code((uint8_t *)modules_linker->r_brk, linkers_own, sizeof linkers_own))
+    if (linkers_own[0] && replace_hook(ours, linkers_own))
         linkers_own[0] = 0;
 }

@@ -124,6 +124,7 @@ struct thread *thread_begin(void); /* the calling thread is known and sampled fr
 void thread_end(void);
 void thread_note_stack(uint64_t address); /* the first return address of the calling thread */
 void threads_wait_for_handlers(void);     /* no handler that began before this is still running */
+uint64_t thread_stack_top(uint32_t tid);  /* its first return address; 0: not known at this time */
 
 /* --- signal masks and actions (masks.c) ----------------------------------------------------- */
 

@@ -4,6 +4,7 @@
  */
 #include "runtime/blocking.h"
 #include "runtime/channel_format.h"
+#include "runtime/edit/live.h"
 #include "runtime/engine.h"
 #include "runtime/standins.h"
 #include "runtime/thread.h"
@@ -40,6 +41,7 @@ static void begin(void)
 
 void begin_in_child(void)
 {
+    live_forked();
     threads_forget();
     engine_forked();
     masks_forget();

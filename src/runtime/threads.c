@@ -220,6 +220,19 @@ void threads_wait_for_handlers(void)
     threads_unlock();
 }
 
+uint64_t thread_stack_top(uint32_t tid)
+{
+    /* Who holds the lock may be the thread that this one interrupted. */
+    if (__atomic_exchange_n((uint32_t *)&guest->thread_list_lock, 1, __ATOMIC_ACQUIRE))
+        return 0;
+    const struct thread *t = guest->threads;
+    while (t && t->tid != tid)
+        t = t->next;
+    uint64_t top = t ? t->first_sp : 0;
+    threads_unlock();
+    return top;
+}
+
 static void at_thread_end(void *argument)
 {
     (void)argument;

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "runtime/edit/edited.h"
+#include "runtime/edit/observe.h"
 #include "runtime/thread.h"
 
 #include <link.h>
@@ -64,6 +65,23 @@ void pun_forget(struct edited_module *module)
 {
     (void)module;
     fork_here();
+}
+
+bool live_swap(const uint8_t *copy, uint64_t at, uint64_t bytes)
+{
+    (void)copy;
+    (void)at;
+    (void)bytes;
+    return true;
+}
+
+long thread_read(uint32_t tid, const char *name, char *text, unsigned bytes)
+{
+    (void)tid;
+    (void)name;
+    (void)text;
+    (void)bytes;
+    return -1;
 }
 
 void region_unmap(struct region *region)

@@ -130,9 +130,6 @@ bool pristine_keep_rooms(const struct edited_module *m, struct pristine *p);
 /* Does a thread of this process wait in the kernel? */
 bool thread_sleeps(uint32_t tid);
 
-/* Reads /proc/self/task/TID/NAME; how many bytes came, less than 0 when there is no such thread. */
-long thread_read(uint32_t tid, const char *name, char *text, unsigned bytes);
-
 /* --- stubs.c -------------------------------------------------------------------------------- */
 
 /*

@@ -10,6 +10,8 @@
 
 #include "runtime/arch/x86_64/syscall.h"
 #include "runtime/channel_format.h"
+#include "runtime/edit/live.h"
+#include "runtime/edit/observe.h"
 #include "runtime/thread.h"
 
 #include <fcntl.h>
@@ -170,9 +172,7 @@ void edit_pause(void)
 /* The edited code takes its place again. */
 static void put_edited(struct pristine *p)
 {
-    raw_syscall3(SYS_mprotect, (long)p->edited, (long)p->bytes, PROT_READ | PROT_EXEC);
-    raw_syscall6(SYS_mremap, (long)p->edited, (long)p->bytes, (long)p->bytes,
-                 MREMAP_MAYMOVE | MREMAP_FIXED, (long)p->start, 0);
+    live_swap(p->edited, p->start, p->bytes);
     p->edited = NULL;
 }
 

@@ -1,11 +1,13 @@
 /*
  * The code of modules as it is in their files, for putting it back: mappings of the file that take
- * the place of the edited ones in one system call (detach.c says why that is safe). And what has to
+ * the place of the edited ones in one system call (live.c says why that is safe). And what has to
  * be known of other threads for that.
  */
 #include "runtime/edit/edited.h"
 
 #include "runtime/arch/x86_64/syscall.h"
+#include "runtime/edit/live.h"
+#include "runtime/edit/observe.h"
 
 #include <fcntl.h>
 #include <link.h>
@@ -64,9 +66,7 @@ bool pristine_put_back(struct pristine *p, unsigned k)
     if (!memory)
         return false;
     p->copies[k] = NULL; /* a child that is forked now may not find it there any more */
-    raw_syscall3(SYS_mprotect, (long)memory, (long)p->bytes, PROT_READ | PROT_EXEC);
-    return raw_syscall6(SYS_mremap, (long)memory, (long)p->bytes, (long)p->bytes,
-                        MREMAP_MAYMOVE | MREMAP_FIXED, (long)p->start, 0) == (long)p->start;
+    return live_swap(memory, p->start, p->bytes);
 }
 
 bool pristine_keep_rooms(const struct edited_module *m, struct pristine *p)
@@ -90,26 +90,6 @@ bool pristine_keep_rooms(const struct edited_module *m, struct pristine *p)
         copy(p->copies[0] + (room - p->start), (const uint8_t *)room, bytes);
     }
     return any;
-}
-
-long thread_read(uint32_t tid, const char *name, char *text, unsigned bytes)
-{
-    char path[48] = "/proc/self/task/";
-    unsigned length = sizeof "/proc/self/task/" - 1, digits = 1;
-    for (uint32_t n = tid; n >= 10; n /= 10)
-        digits++;
-    for (unsigned i = digits; i-- > 0; tid /= 10)
-        path[length + i] = (char)('0' + tid % 10);
-    length += digits;
-    for (unsigned i = 0; name[i] && length < sizeof path - 1; i++)
-        path[length++] = name[i];
-    path[length] = 0;
-    long fd = raw_syscall4(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return fd;
-    long count = raw_syscall3(SYS_read, fd, (long)text, bytes);
-    raw_syscall3(SYS_close, fd, 0, 0);
-    return count;
 }
 
 bool thread_sleeps(uint32_t tid)
