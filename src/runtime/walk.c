@@ -476,7 +476,7 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
             end = module.tables                ? WALK_NO_RULE
                   : module_index == UINT32_MAX ? WALK_NO_MODULE
                                                : WALK_NO_MAP;
-            if (at.pc == 0 && walk_ends_at_zero(&memory, &at, frames, n - 1)) {
+            if (at.pc == 0 && n > 1 && walk_ends_at_zero(&memory, &at, frames, n - 1)) {
                 n--;
                 end = WALK_COMPLETE;
                 break;

@@ -32,7 +32,11 @@ static bool has_frame_pointer(const struct walk_modules *modules, struct walk_me
         frame->module < modules->count ? &modules->items[frame->module] : NULL;
     if (!m || !m->tables || !m->tables->functions)
         return false;
-    const struct map_function *f = function_of(m->tables, frame->pc - 1 - m->base);
+    uint64_t offset = frame->pc - 1 - m->base;
+    int64_t row = map_find_row(m->tables, offset);
+    if (row >= 0 && RULE_KIND(m->tables->rows[row].rule) == RULE_RBP)
+        return false; /* it knows rbp, and means another place: libgcc's __morestack */
+    const struct map_function *f = function_of(m->tables, offset);
     return f && begins_with_frame_pointer(memory, m->base + f->start);
 }
 

@@ -10,7 +10,8 @@
 /*
  * Frame pointers. A function that begins with push %rbp; mov %rsp,%rbp has its return address above
  * the word that rbp points at, at each of its calls, whatever the tables say. Only frames that are
- * at a call are looked at. False: one of them is not where it should be.
+ * at a call, and whose rule does not count from rbp anyway, are looked at. False: one of them is
+ * not where it should be.
  */
 bool walk_agrees_with_frame_pointers(const struct walk_modules *modules, struct walk_memory memory,
                                      const struct walk_frame *frames, uint32_t count);

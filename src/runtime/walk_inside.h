@@ -44,6 +44,20 @@ static inline uint32_t walk_find_module(const struct walk_modules *modules, uint
 bool walk_step_unknown(const struct walk_modules *modules, struct walk_memory *memory,
                        struct walk_position *at, bool is_pc, uint64_t *slot);
 
+/* Is the return address, in a module, behind a call? (walk_prologue.c) */
+bool walk_is_behind_call(const struct walk_modules *modules, const struct walk_memory *memory,
+                         uint64_t pc);
+
+/*
+ * The push %rbp by which the function begins that a pc of a module is in, if it sets up a frame
+ * pointer, as far as its bytes tell; 0: it does not. (walk_prologue.c)
+ */
+uint64_t walk_find_prologue(const struct walk_modules *modules, const struct walk_memory *memory,
+                            uint64_t pc, bool is_pc);
+
+/* From where on rbp is the frame pointer, in a function with this push %rbp. (walk_prologue.c) */
+uint64_t walk_find_frame(const struct walk_memory *memory, uint64_t push);
+
 /*
  * The walk has come to the return address 0. Is that the end of this stack? Then the last of
  * `count` frames becomes like any outermost one. (walk_unknown.c)

@@ -28,9 +28,10 @@ static bool may_be_return(const struct walk_modules *modules, const struct walk_
         const struct walk_module *m = &modules->items[index];
         if (!m->tables || (word - m->base) >> MAP_BUCKET_SHIFT >= m->tables->bucket_count)
             return false;
-    } else if (word >> 32 != here >> 32) {
-        return false;
+        return walk_is_behind_call(modules, memory, word);
     }
+    if (word >> 32 != here >> 32)
+        return false;
     return walk_read_word(&code, word - 8, &bytes) && walk_ends_in_call(bytes);
 }
 
@@ -62,6 +63,76 @@ static bool has_frame_pointer(const struct walk_memory *memory, uint64_t pc)
     return false;
 }
 
+enum frame_state { FRAME_UP, FRAME_DOWN, FRAME_UNCLEAR };
+
+/*
+ * Has the function at `pc` taken its frame down, as far as bytes tell? Then there is a pop %rbp or
+ * leave among the last, and none among the next before it returns or jumps away. Compilers put
+ * other instructions between the two.
+ */
+static enum frame_state frame_at(const struct walk_memory *memory, uint64_t pc)
+{
+    enum { NEAR = 64 };
+    struct walk_memory code = *memory;
+    uint8_t bytes[2 * NEAR], *here = bytes + NEAR;
+    bool was_popped = false;
+    for (unsigned i = 0; i < sizeof bytes; i += 8) {
+        uint64_t word;
+        if (!walk_read_word(&code, pc - NEAR + i, &word))
+            return FRAME_UNCLEAR;
+        memcpy(bytes + i, &word, sizeof word);
+    }
+    for (unsigned i = 0; i < NEAR; i++)
+        was_popped |= bytes[i] == 0x5d || bytes[i] == 0xc9;
+    if (!was_popped)
+        return FRAME_UP;
+    for (unsigned i = 0; i < NEAR; i++) {
+        if (here[i] == 0x5d || here[i] == 0xc9)
+            return FRAME_UP;
+        if (here[i] == 0xc3 || here[i] == 0xe9 || here[i] == 0xeb || here[i] == 0xff)
+            return FRAME_DOWN;
+    }
+    return FRAME_UNCLEAR;
+}
+
+/* Where the return address is, in a function that begins with push %rbp at `start`; 0: unclear. */
+static uint64_t slot_in(const struct walk_modules *modules, struct walk_memory *memory,
+                        const struct walk_position *at, bool is_pc, uint64_t start)
+{
+    uint64_t top;
+    if (is_pc && at->pc < walk_find_frame(memory, start)) /* rbp is still its caller's */
+        return at->sp + (at->pc == start ? 0 : 8);
+    if (is_pc && walk_read_word(memory, at->sp, &top) &&
+        may_be_return(modules, memory, top, at->pc)) {
+        enum frame_state frame = frame_at(memory, at->pc);
+        return frame == FRAME_UP ? at->bp + 8 : frame == FRAME_DOWN ? at->sp : 0;
+    }
+    return at->bp + 8;
+}
+
+/*
+ * A step out of a function of a module that has a frame pointer, but no unwind information:
+ * programs are built so to be smaller (Chromium), and so are builtins of run-time compilers.
+ */
+static bool step_by_prologue(const struct walk_modules *modules, struct walk_memory *memory,
+                             struct walk_position *at, bool is_pc, uint64_t *slot)
+{
+    enum { MOST_FRAME = 1 << 20 };
+    uint64_t start = walk_find_prologue(modules, memory, at->pc, is_pc), ra, rbp = at->bp;
+    if (!start)
+        return false;
+    uint64_t place = slot_in(modules, memory, at, is_pc, start);
+    if (place < at->sp || place % 8 || place - at->sp > MOST_FRAME ||
+        !walk_read_word(memory, place, &ra) || !may_be_return(modules, memory, ra, at->pc) ||
+        (place == at->bp + 8 && !walk_read_word(memory, at->bp, &rbp)))
+        return false;
+    *slot = place;
+    at->pc = ra;
+    at->sp = place + 8;
+    at->bp = rbp;
+    return true;
+}
+
 /*
  * A step out of code that nobody describes. Run-time compilers keep a frame pointer in rbp. It is
  * believed where nothing speaks against it: if rbp is that of a frame further out, the return
@@ -76,6 +147,9 @@ bool walk_step_unknown(const struct walk_modules *modules, struct walk_memory *m
 {
     enum { MOST_WORDS = 1024 };
     uint64_t word, ra, bp = at->bp;
+    if (walk_find_module(modules, at->pc - !is_pc) != UINT32_MAX &&
+        step_by_prologue(modules, memory, at, is_pc, slot))
+        return true;
     if (is_pc && walk_read_word(memory, at->sp, &word) &&
         may_be_return(modules, memory, word, at->pc)) {
         *slot = at->sp;
@@ -115,9 +189,9 @@ bool walk_ends_at_zero(const struct walk_memory *memory, const struct walk_posit
                        struct walk_frame *frames, uint32_t count)
 {
     struct walk_memory code = *memory;
-    struct walk_frame *last = &frames[count - 1];
+    struct walk_frame *last = frames + count - 1;
     uint64_t bytes;
-    if (!count || at->bp != 0 || (last->flags & FRAME_SPECIAL))
+    if (at->bp != 0 || (last->flags & FRAME_SPECIAL))
         return false;
     for (uint32_t i = 0; i < count; i++)
         if (frames[i].flags & (FRAME_GUESSED | FRAME_UNKNOWN))

@@ -81,7 +81,7 @@ check "threads are sampled, with names" same "$work/burn" threads
 check "their names are kept" holds "{t['name'] for t in p['threads']} >= {'first', 'second'}"
 check "perl is the same" same perl -e 'my %h; $h{$_ % 97} .= $_ for 1..200000; print length(join "", map { $h{$_} } sort keys %h), "\n"'
 check "children are followed" same perl -e 'for my $k (1..2) { if (!fork) { my $s = 0; $s += $_ for 1..1000000; print "$s\n"; exit $k } wait; print $? >> 8, "\n" } system("echo shell; exit 4"); print $? >> 8, "\n"; print `echo back`'
-check "and listed" holds "len(p['processes']) >= 5 and p['verify_differ'] == 0"
+check "and listed" holds "len(p['processes']) >= 5 and p['verify_differ'] == p['verify_differ_cfi'] == p['verify_differ_frame_pointers'] == 0"
 check "the environment is the program's" same sh -c 'env | grep -v ^_='
 check "so are the descriptors" same sh -c 'ls /proc/self/fd | wc -l'
 check "death by a signal is passed on" bash -c "'$CALLTRAIL' record -o '$work/p.ctp' sh -c 'kill -9 \$\$'; [ \$? -eq 137 ]"

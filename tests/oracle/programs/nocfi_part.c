@@ -2,6 +2,12 @@
  * Functions to be compiled with -fno-asynchronous-unwind-tables: nothing but their instructions
  * tells where their callers are. A walk through them may give up; it must not be wrong.
  */
+
+#ifdef LARGE /* too much to be decoded: nothing but its frame pointers is known of this code */
+#define TEXT_OF(x) #x
+#define TEXT(x)    TEXT_OF(x)
+__asm__(".text\n.fill 5 << 20, 1, " TEXT(LARGE));
+#endif
 #include "nocfi.h"
 
 #include <alloca.h>

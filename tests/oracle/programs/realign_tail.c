@@ -23,7 +23,7 @@ static unsigned volatile rare; /* 0: the compiler does not know */
 OPAQUE static unsigned fold(const void *bytes, size_t size)
 {
     const unsigned char *at = bytes;
-    unsigned total = (unsigned)((uintptr_t)bytes & 31);
+    unsigned total = 17;
     for (size_t i = 0; i < size; i += 29)
         total = total * 33 + at[i];
     return total;
