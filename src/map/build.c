@@ -220,16 +220,18 @@ static void note_go_functions(struct build *b)
     }
 }
 
-/* Go looks at its return addresses whenever it likes to. */
+/* Go looks at its return addresses whenever it likes to. Without its table, any code may be Go's.
+ */
 static void keep_go_unmarked(struct build *b)
 {
-    if (!b->go.function_count)
+    if (!(b->header.flags & MAP_IS_GO))
         return;
     uint64_t base = b->file.base;
-    struct map_range all = {.start = (uint32_t)(go_function_start(&b->go, 0) - base),
-                            .end =
-                                (uint32_t)(go_function_start(&b->go, b->go.function_count) - base),
-                            .value = 1};
+    struct map_range all = {.start = b->header.code_start, .end = b->header.code_end, .value = 1};
+    if (b->go.function_count) {
+        all.start = (uint32_t)(go_function_start(&b->go, 0) - base);
+        all.end = (uint32_t)(go_function_start(&b->go, b->go.function_count) - base);
+    }
     struct unmarkable kept = {0};
     bool is_put = false;
     for (size_t i = 0; i < b->unmarkable.items.count; i++) {
@@ -327,7 +329,7 @@ static void fill_header(struct build *b)
     memcpy(h->build_id, f->build_id, f->build_id_size);
     h->build_id_size = f->build_id_size;
     h->symbol_sources = b->symbols.sources;
-    h->flags = b->go.function_count ? MAP_IS_GO : 0;
+    h->flags = b->go.function_count || go_is_go(f) ? MAP_IS_GO : 0;
     h->code_start = (uint32_t)(f->code.items[0].start - f->base);
     h->code_end = (uint32_t)(f->code.items[f->code.count - 1].end - f->base);
 }

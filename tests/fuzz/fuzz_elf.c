@@ -1,4 +1,5 @@
 /* Any bytes as an ELF file: a map is made or refused, and every lookup in it is safe. */
+#include "elf/program_kind.h"
 #include "map/map.h"
 
 #include <stdlib.h>
@@ -21,8 +22,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct ct_error err;
     int status = map_build(path, out, &err);
     fclose(out);
-    close(fd);
     struct map map;
+    struct elf_file file;
+    if (elf_open_identity(path, &file, NULL) == CT_OK) {
+        if (program_of(&file).kind >= PROGRAM_KINDS)
+            abort();
+        elf_close(&file);
+    }
+    close(fd);
     if (status == CT_OK) {
         /* What map_build writes must always be a map that opens. */
         if (map_from_bytes(bytes, made, true, &map, &err) != CT_OK)

@@ -46,7 +46,7 @@ func goCallback(n C.int) {
 		fmt.Printf(" %x", pc)
 	}
 	fmt.Println()
-	syscall.RawSyscall(syscall.SYS_KILL, uintptr(os.Getpid()), uintptr(syscall.SIGSTOP), 0)
+	syscall.RawSyscall(syscall.SYS_TGKILL, uintptr(os.Getpid()), uintptr(syscall.Gettid()), uintptr(syscall.SIGSTOP))
 }
 
 func deeper(n int) {

@@ -29,7 +29,7 @@ func point(name string) {
 		inlined = frame.Func == nil
 	}
 	fmt.Println()
-	syscall.RawSyscall(syscall.SYS_KILL, uintptr(os.Getpid()), uintptr(syscall.SIGSTOP), 0)
+	syscall.RawSyscall(syscall.SYS_TGKILL, uintptr(os.Getpid()), uintptr(syscall.Gettid()), uintptr(syscall.SIGSTOP))
 	out.Unlock()
 	runtime.UnlockOSThread()
 }

@@ -234,6 +234,25 @@ static void a_return_address_can_be_in_a_register(void **state)
     expect(WALK_COMPLETE, 3, (uint64_t[]){CODE(0x001), CODE(0x110), CODE(0xf01)});
 }
 
+static void a_stack_below_is_gone_to_only_if_the_rule_says_so(void **state)
+{
+    (void)state;
+    struct map_special s =
+        special(CFA_REG, X86_RBP, 16); /* a clock that is read on another stack */
+    s.place[AT_RBP] = (struct map_place){.kind = PLACE_CFA, .offset = -16};
+    add_special(0x000, s);
+    s.flags = SPECIAL_OTHER_STACK;
+    add_special(0x100, s);
+    add_outermost();
+    registers.value[X86_RSP] = AT(20);
+    registers.value[X86_RBP] = AT(4);
+    stack[5] = CODE(0xf01);
+    registers.value[X86_RIP] = CODE(0x001);
+    expect(WALK_NO_PROGRESS, 1, (uint64_t[]){CODE(0x001)});
+    registers.value[X86_RIP] = CODE(0x101);
+    expect(WALK_COMPLETE, 2, (uint64_t[]){CODE(0x101), CODE(0xf01)});
+}
+
 static void each_way_to_stop_is_told_apart(void **state)
 {
     (void)state;
@@ -242,6 +261,7 @@ static void each_way_to_stop_is_told_apart(void **state)
     add_special(0x200, (struct map_special){.cfa_kind = CFA_NONE});
     add_special(0x300, (struct map_special){.cfa_kind = CFA_UNKNOWN});
     add_row(0x400, 1000u << 2 | RULE_SPECIAL, 0); /* a damaged table */
+    add_special(0x500, (struct map_special){.cfa_kind = CFA_SWITCHED});
     add_outermost();
     registers.value[X86_RIP] = CODE(0x001);
     const struct {
@@ -249,7 +269,8 @@ static void each_way_to_stop_is_told_apart(void **state)
         enum walk_end end;
     } cases[] = {{0x55, WALK_NO_MODULE},       {CODE(0x210), WALK_NO_RULE},
                  {CODE(0x310), WALK_UNKNOWN},  {CODE(0x410), WALK_UNKNOWN},
-                 {CODE(0xf01), WALK_COMPLETE}, {0, WALK_NO_MODULE}};
+                 {CODE(0xf01), WALK_COMPLETE}, {0, WALK_NO_MODULE},
+                 {CODE(0x510), WALK_SWITCHED}};
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         stack[0] = cases[i].ra;
         expect(cases[i].end, 2, (uint64_t[]){CODE(0x001), cases[i].ra});
@@ -375,6 +396,7 @@ int main(void)
         cmocka_unit_test_setup(the_plt_has_a_word_more_behind_its_push, setup),
         cmocka_unit_test_setup(a_signal_frame_gives_back_every_register, setup),
         cmocka_unit_test_setup(a_return_address_can_be_in_a_register, setup),
+        cmocka_unit_test_setup(a_stack_below_is_gone_to_only_if_the_rule_says_so, setup),
         cmocka_unit_test_setup(each_way_to_stop_is_told_apart, setup),
         cmocka_unit_test_setup(a_saved_register_below_the_memory_is_not_read, setup),
         cmocka_unit_test_setup(a_full_array_is_said, setup),
