@@ -6,6 +6,7 @@
 #include "record/target.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +14,12 @@
 
 static const char usage[] =
     "usage: calltrail doctor [PROGRAM]\n"
+    "       calltrail doctor -p PID\n"
     "       calltrail doctor --edit [--list] FILE|PROGRAM...\n"
     "\n"
     "Says what this machine and this user allow: where samples can come from and at which true\n"
     "rates, and the state of the cache; for a PROGRAM whether it can be recorded, or why not.\n"
+    "With -p: whether a process that runs can be.\n"
     "\n"
     "With --edit: the calls and tail jumps of each FILE (a program or a library), or of a PROGRAM\n"
     "that the shell would find, and how each could be counted without a new build: in place,\n"
@@ -65,18 +68,22 @@ static int print_edits(int count, char **files, bool list)
 int cmd_doctor(int argc, char **argv)
 {
     static const struct option options[] = {{"help", no_argument, NULL, 'h'},
+                                            {"pid", required_argument, NULL, 'p'},
                                             {"edit", no_argument, NULL, 'e'},
                                             {"list", no_argument, NULL, 'l'},
                                             {0}};
     bool edit = false, list = false;
+    const char *process = NULL;
     int option;
     opterr = 0;
-    while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "+hp:", options, NULL)) != -1) {
         if (option == 'h') {
             fputs(usage, stdout);
             return finish_output();
         }
-        if (option != 'e' && option != 'l')
+        if (option == 'p')
+            process = optarg;
+        else if (option != 'e' && option != 'l')
             return option_error("doctor", argv);
         edit |= option == 'e';
         list |= option == 'l';
@@ -89,6 +96,15 @@ int cmd_doctor(int argc, char **argv)
         int edit_status = print_edits(argc - optind, argv + optind, list);
         int written = finish_output();
         return written ? written : edit_status;
+    }
+    if (process) {
+        char *end;
+        unsigned long pid = strtoul(process, &end, 10);
+        if (*end || !pid || pid > INT_MAX || argc > optind)
+            return usage_error("doctor", "-p needs one process number and nothing else");
+        int found = doctor_print_process(stdout, (pid_t)pid);
+        int printed = finish_output();
+        return printed ? printed : found;
     }
     if (argc - optind > 1)
         return usage_error("doctor", "one PROGRAM at a time");

@@ -5,19 +5,23 @@
 #include "record/record.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char usage[] =
     "usage: calltrail record [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
+    "       calltrail record [OPTIONS] -p PID[,PID...]\n"
     "\n"
-    "Runs the program, unchanged, and writes where its CPU time went.\n"
+    "Runs the program, unchanged, and writes where its CPU time went; or does so for processes\n"
+    "that run already, until they end, for --duration, or until Ctrl-C.\n"
     "\n"
     "  -F, --frequency HZ  samples for each second of user CPU time (999)\n"
     "  -o, --output FILE   the profile (calltrail.ctp)\n"
     "  -e, --event EVENT   what to measure; several with commas, or one after the other:\n"
     "                        cpu             user CPU time (the default)\n"
+    "                        cpu:k, cpu:uk   CPU time in the kernel, or in both; from outside\n"
     "                        wall            all time: running, and waiting in calls\n"
     "                        malloc[/BYTES]  memory that is asked for\n"
     "                        heap[/BYTES]    memory in use at the peak, and never freed\n"
@@ -28,6 +32,10 @@ static const char usage[] =
     "them\n"
     "                      one sample of memory for BYTES on average (512K; 1: everything is "
     "counted)\n"
+    "  -p, --pid PID       record processes that run already; several with commas\n"
+    "      --outside       nothing of calltrail gets into the program: samples are taken and\n"
+    "                      walked from outside; static programs, other libcs, kernel time\n"
+    "      --window KB     from outside: so much of each stack is seen, at most 63 (32)\n"
     "      --delay S       begin to sample after so many seconds\n"
     "      --duration S    sample for so many seconds\n"
     "      --no-follow     leave out the processes that it starts\n"
@@ -38,13 +46,53 @@ static const char usage_end[] =
     "\n"
     "The exit status is the program's. SIGUSR2 to calltrail writes what there is so far.\n";
 
-enum { MOST_HZ = 100000 };
+enum { MOST_HZ = 100000, MOST_WINDOW = 63 << 10 };
 
 static bool read_seconds(const char *text, double *out)
 {
     char *end;
     *out = strtod(text, &end);
     return *text && !*end && *out >= 0 && *out < 1e9;
+}
+
+/* PID[,PID...] */
+static int read_pids(const char *text, struct record_pids *pids, struct ct_error *err)
+{
+    for (const char *at = text;; at++) {
+        char *end;
+        unsigned long pid = strtoul(at, &end, 10);
+        if (end == at || pid < 1 || pid > INT_MAX || (*end && *end != ','))
+            return ct_fail(err, "'%s' is not a process number, or several with commas", text);
+        vec_push(&pids->items, (pid_t)pid);
+        if (!*end)
+            return CT_OK;
+        at = end;
+    }
+}
+
+/* What cannot be had from outside, and what can be had only from there. */
+static int check_outside(const struct record_options *record, struct ct_error *err)
+{
+    const char *how = record->pids.items.count ? "-p" : "--outside";
+    if (!record->outside && (record->events.cpu_modes & CPU_KERNEL))
+        return ct_fail(err, "kernel time is only seen from outside: cpu:k and cpu:uk go with "
+                            "--outside or -p");
+    if (!record->outside && record->window_bytes)
+        return ct_fail(err, "--window goes with --outside or -p");
+    if (!record->outside)
+        return CT_OK;
+    if (record->engine->edits)
+        return ct_fail(err,
+                       "%s cannot be combined with --engine %s, which works inside the program",
+                       how, record->engine->name);
+    if (record->events.mask & ~(uint32_t)EVENT_CPU)
+        return ct_fail(err,
+                       "%s can be combined with -e cpu, cpu:k and cpu:uk only: wall, malloc, heap, "
+                       "lock and io are measured inside the program",
+                       how);
+    if (record->perf.count)
+        return ct_fail(err, "%s cannot be combined with perf events", how);
+    return CT_OK;
 }
 
 /* --help; and, for the build of the manual page, what is said there of engines. */
@@ -90,6 +138,17 @@ static int take_option(int option, struct record_options *record, struct ct_erro
     case 'L':
         record->no_lines = true;
         break;
+    case 'O':
+        record->outside = true;
+        break;
+    case 'p':
+        return read_pids(optarg, &record->pids, err) == CT_OK;
+    case 'w':
+        record->window_bytes = strtoul(optarg, &end, 10) << 10;
+        if (*end || !*optarg || !record->window_bytes || record->window_bytes > MOST_WINDOW)
+            return ct_fail(err, "a window is a number of KB from 1 to %d, not '%s'",
+                           MOST_WINDOW >> 10, optarg) == CT_OK;
+        break;
     case 'v':
         record->verify = true;
         break;
@@ -107,6 +166,8 @@ static int run(struct record_options *record, const struct given_options *given)
     int exit_status = 0, status = engine_options_take(given, record->engine, &engine_options, &err);
     record->engine_options = engine_options;
     events_complete(&record->events);
+    if (status == CT_OK)
+        status = check_outside(record, &err);
     if (status == CT_OK && record->engine->check)
         status = record->engine->check(engine_options, record, &err);
     if (status != CT_OK)
@@ -119,17 +180,14 @@ static int run(struct record_options *record, const struct given_options *given)
 
 int cmd_record(int argc, char **argv)
 {
-    static const struct option own[] = {{"frequency", required_argument, NULL, 'F'},
-                                        {"output", required_argument, NULL, 'o'},
-                                        {"event", required_argument, NULL, 'e'},
-                                        {"delay", required_argument, NULL, 'd'},
-                                        {"duration", required_argument, NULL, 'D'},
-                                        {"no-follow", no_argument, NULL, 'n'},
-                                        {"no-lines", no_argument, NULL, 'L'},
-                                        {"verify", no_argument, NULL, 'v'},
-                                        {"engine", required_argument, NULL, 'E'},
-                                        {"help", optional_argument, NULL, 'h'},
-                                        {0}};
+    static const struct option own[] = {
+        {"frequency", required_argument, NULL, 'F'}, {"output", required_argument, NULL, 'o'},
+        {"event", required_argument, NULL, 'e'},     {"delay", required_argument, NULL, 'd'},
+        {"duration", required_argument, NULL, 'D'},  {"outside", no_argument, NULL, 'O'},
+        {"pid", required_argument, NULL, 'p'},       {"window", required_argument, NULL, 'w'},
+        {"no-follow", no_argument, NULL, 'n'},       {"no-lines", no_argument, NULL, 'L'},
+        {"verify", no_argument, NULL, 'v'},          {"engine", required_argument, NULL, 'E'},
+        {"help", optional_argument, NULL, 'h'},      {0}};
     struct record_options record = {
         .output = "calltrail.ctp", .rate_hz = 999, .follow = true, .engine = record_engine_at(0)};
     struct option *options = engine_options_with(own);
@@ -138,7 +196,7 @@ int cmd_record(int argc, char **argv)
     int status = -1, which = 0; /* -1: go on */
     opterr = 0;
     for (int option;
-         status < 0 && (option = getopt_long(argc, argv, "+:F:o:e:h", options, &which)) != -1;) {
+         status < 0 && (option = getopt_long(argc, argv, "+:F:o:e:p:h", options, &which)) != -1;) {
         if (option == 'h')
             status = print_help(optarg);
         else if (option == ':')
@@ -151,10 +209,15 @@ int cmd_record(int argc, char **argv)
             status = usage_error("record", "%s", err.text);
     }
     record.command = argv + optind;
-    if (status < 0)
-        status =
-            optind == argc ? usage_error("record", "a PROGRAM is needed") : run(&record, &given);
+    record.outside |= record.pids.items.count != 0;
+    if (status < 0 && record.pids.items.count && optind < argc)
+        status = usage_error("record", "-p cannot be combined with a PROGRAM");
+    else if (status < 0 && !record.pids.items.count && optind == argc)
+        status = usage_error("record", "a PROGRAM is needed, or -p PID");
+    else if (status < 0)
+        status = run(&record, &given);
     vec_free(&given.items);
+    vec_free(&record.pids.items);
     free(options);
     return status;
 }

@@ -83,7 +83,13 @@ enum ctp_kind {
 
 /* In what follows, a field named after a table is an index in it, and names are string offsets. */
 
-enum ctp_module_kind { CTP_MODULE_UNKNOWN, CTP_MODULE_FILE, CTP_MODULE_VDSO, CTP_MODULE_JIT };
+enum ctp_module_kind {
+    CTP_MODULE_UNKNOWN,
+    CTP_MODULE_FILE,
+    CTP_MODULE_VDSO,
+    CTP_MODULE_JIT,
+    CTP_MODULE_KERNEL
+};
 
 struct ctp_module {
     uint32_t path;
@@ -135,6 +141,7 @@ enum ctp_gap {
     CTP_GAP_OTHER,
     CTP_GAP_CUT, /* only the last callers were to be kept */
     CTP_GAP_SWITCHED,
+    CTP_GAP_WINDOW, /* the part of the stack that was copied did not reach so far */
     CTP_GAP_END
 };
 

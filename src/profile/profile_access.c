@@ -130,7 +130,7 @@ double profile_fact_double(const struct ctp_fact *fact)
 
 const char *profile_module_kind_name(uint32_t kind)
 {
-    static const char *const names[] = {"unknown", "file", "vdso", "jit"};
+    static const char *const names[] = {"unknown", "file", "vdso", "jit", "kernel"};
     return NAME_IN(names, kind);
 }
 
@@ -155,6 +155,7 @@ const char *profile_gap_name(uint32_t gap)
         [CTP_GAP_OTHER] = "unknown",
         [CTP_GAP_CUT] = "earlier callers were not to be kept",
         [CTP_GAP_SWITCHED] = "callers are on another stack",
+        [CTP_GAP_WINDOW] = "cut by the window of the stack",
     };
     return NAME_IN(names, gap);
 }

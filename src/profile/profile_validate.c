@@ -66,7 +66,7 @@ static int check_module(const struct place *at)
 {
     const struct ctp_module *module = profile_module(at->profile, at->index);
     CT_TRY(check_string(at, "path", module->path));
-    CT_TRY(check_enum(at, "kind", module->kind, CTP_MODULE_JIT));
+    CT_TRY(check_enum(at, "kind", module->kind, CTP_MODULE_KERNEL));
     if (module->build_id_size > CTP_BUILD_ID_ROOM)
         return bad_record(at, "its build-id is too long");
     for (uint32_t i = module->build_id_size; i < CTP_BUILD_ID_ROOM; i++)

@@ -42,6 +42,10 @@ const struct map *module_walk_map(const struct module_walk *w, struct open_maps 
     const struct arena_module *m = w->module;
     if (m->kind == MODULE_VDSO)
         return open_maps_vdso(maps, m->end - m->start);
-    const struct open_map *opened = open_maps_find(maps, w->path);
+    const struct open_map *opened = NULL;
+    if (m->kind == MODULE_OUTSIDE)
+        opened = open_maps_of(maps, w->path, m->device, m->inode);
+    else if (m->kind == MODULE_FILE)
+        opened = open_maps_find(maps, w->path);
     return opened ? &opened->map : NULL;
 }

@@ -27,7 +27,9 @@ struct collector {
     uint64_t perf_rest[PERF_MOST_EVENTS]; /* what the kernel counted, and no context has */
     bool has_written_rest;
     bool has_unknown_time; /* some process ended without a word of its CPU time */
-    uint64_t io_rest[2];   /* bytes read and written by the process at hand, not attributed yet */
+    uint32_t outside_processes; /* that were recorded from outside, and */
+    uint64_t window_bytes, lost_in_ring;
+    uint64_t io_rest[2]; /* bytes read and written by the process at hand, not attributed yet */
 };
 
 /* A time of the arena's clock, since 1970. */
@@ -372,9 +374,10 @@ static void add_facts(struct collector *c, enum ctp_scope scope, uint32_t index,
 
 static const char *source_name(uint32_t source)
 {
-    return source == SOURCE_PERF    ? "perf task-clock, user mode"
-           : source == SOURCE_TIMER ? "CPU-time timers: perf events are not permitted here"
-                                    : "none";
+    return source == SOURCE_PERF      ? "perf task-clock, user mode"
+           : source == SOURCE_OUTSIDE ? "perf task-clock, from outside"
+           : source == SOURCE_TIMER   ? "CPU-time timers: perf events are not permitted here"
+                                      : "none";
 }
 
 /*
@@ -397,6 +400,18 @@ static void find_io_rest(struct collector *c, size_t i)
     }
     c->io_rest[0] = a->io_read > read ? a->io_read - read : 0;
     c->io_rest[1] = a->io_written > written ? a->io_written - written : 0;
+}
+
+/* Of a process without a runtime in it: how much of its stacks was seen, and what was not. */
+static void add_outside(struct collector *c, const struct arena_header *h, uint32_t process)
+{
+    profile_fact_u64(c->writer, CTP_SCOPE_PROCESS, process, "window_bytes", h->window_bytes);
+    profile_fact_u64(c->writer, CTP_SCOPE_PROCESS, process, "cut_by_window",
+                     c->process.cut_by_window);
+    profile_fact_u64(c->writer, CTP_SCOPE_PROCESS, process, "lost_in_ring", h->lost[LOST_IN_RING]);
+    c->outside_processes++;
+    c->window_bytes = h->window_bytes;
+    c->lost_in_ring += h->lost[LOST_IN_RING];
 }
 
 static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
@@ -424,6 +439,8 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     add_facts(c, CTP_SCOPE_PROCESS, process, &c->process);
     profile_fact_string(c->writer, CTP_SCOPE_PROCESS, process, "sampled_by",
                         source_name(h->source));
+    if (h->source == SOURCE_OUTSIDE)
+        add_outside(c, h, process);
     totals_add(&c->all, &c->process);
     frames_end(&c->frames);
 }
@@ -508,6 +525,13 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     add_facts(&c, CTP_SCOPE_PROFILE, 0, &c.all);
     if (s->engine->write_metric_facts && c.metrics.engine != CTP_NONE)
         s->engine->write_metric_facts(s, c.all.engine, c.writer, c.metrics.engine);
+    if (c.outside_processes) {
+        profile_fact_u64(c.writer, CTP_SCOPE_PROFILE, 0, "processes_from_outside",
+                         c.outside_processes);
+        profile_fact_u64(c.writer, CTP_SCOPE_PROFILE, 0, "window_bytes", c.window_bytes);
+        profile_fact_u64(c.writer, CTP_SCOPE_PROFILE, 0, "cut_by_window", c.all.cut_by_window);
+        profile_fact_u64(c.writer, CTP_SCOPE_PROFILE, 0, "lost_in_ring", c.lost_in_ring);
+    }
     uint64_t from_ns = s->window_start_ns ? s->window_start_ns
                        : s->arenas.count  ? s->arenas.items[0].header->start_ns
                                           : s->window_end_ns;

@@ -2,6 +2,8 @@
 
 #include "map/cache.h"
 #include "record/folder.h"
+#include "record/kernel_names.h"
+#include "record/outside/outside_run.h"
 #include "record/probe.h"
 #include "record/target.h"
 #include "runtime/arena_format.h"
@@ -92,16 +94,55 @@ static void print_left(FILE *out)
     vec_free(&left.paths);
 }
 
-static int print_program(FILE *out, const char *program)
+/* Of this process; with kernel time, if that may be seen. */
+static void print_outside(FILE *out)
 {
     struct ct_error err;
+    if (outside_try(getpid(), false, &err) != CT_OK)
+        fprintf(out, "  from outside      no: %s\n", err.text);
+    else if (outside_try(getpid(), true, &err) != CT_OK)
+        fprintf(out, "  from outside      user time yes; kernel time no: %s\n", err.text);
+    else
+        fprintf(out, "  from outside      yes, kernel time too%s\n",
+                kernel_names_are_readable() ? ""
+                                            : "; names of kernel functions may not be seen "
+                                              "(kernel.kptr_restrict)");
+}
+
+static int print_program(FILE *out, const char *program)
+{
+    struct ct_error why, err;
     char *path;
-    if (target_find(program, &path, &err) != CT_OK) {
+    bool from_outside;
+    int status = 1;
+    if (target_locate(program, &path, &err) != CT_OK) {
         fprintf(out, "  program           cannot be recorded: %s\n", err.text);
         return 1;
     }
-    fprintf(out, "  program           %s: can be recorded\n", path);
+    if (target_check_host(path, &from_outside, &why) == CT_OK) {
+        fprintf(out, "  program           %s: can be recorded\n", path);
+        status = 0;
+    } else if (!from_outside) {
+        fprintf(out, "  program           cannot be recorded: %s\n", why.text);
+    } else if (outside_try(getpid(), false, &err) != CT_OK) {
+        fprintf(out, "  program           cannot be recorded: %s; and %s\n", why.text, err.text);
+    } else {
+        fprintf(out, "  program           can be recorded from outside only: %s\n", why.text);
+        status = 0;
+    }
     free(path);
+    return status;
+}
+
+int doctor_print_process(FILE *out, pid_t pid)
+{
+    struct ct_error err;
+    if (outside_try(pid, false, &err) != CT_OK) {
+        fprintf(out, "process %d cannot be recorded: %s\n", pid, err.text);
+        return 1;
+    }
+    fprintf(out, "process %d can be recorded%s\n", pid,
+            outside_try(pid, true, &err) == CT_OK ? ", with kernel time too" : "");
     return 0;
 }
 
@@ -117,6 +158,7 @@ int doctor_print(FILE *out, const char *program)
     fprintf(out, "  paranoia level    %s (perf_event_paranoid)\n", *line ? line : "not known");
     read_line("/proc/self/status", "x86_Thread_features:", line, sizeof line);
     fprintf(out, "  shadow stacks     %s\n", strstr(line, "shstk") ? "on" : "off");
+    print_outside(out);
     print_cache(out);
     print_left(out);
     return program ? print_program(out, program) : 0;

@@ -32,7 +32,8 @@ static void make_settings(const void *options, const struct record_options *all,
                           uint64_t settings[ENGINE_SETTINGS])
 {
     const struct sample_options *o = options;
-    struct sample_settings s = {.trampoline = !o->no_trampoline && !all->perf.count};
+    struct sample_settings s = {.trampoline =
+                                    !o->no_trampoline && !all->perf.count && !all->outside};
     memcpy(settings, &s, sizeof s);
 }
 

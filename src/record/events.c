@@ -76,9 +76,16 @@ static int add_event(char *text, struct arena_events *events, struct perf_wanted
 {
     static const struct {
         const char *name;
-        uint32_t event;
-    } names[] = {{"cpu", EVENT_CPU},   {"wall", EVENT_WALL}, {"malloc", EVENT_MALLOC},
-                 {"heap", EVENT_HEAP}, {"lock", EVENT_LOCK}, {"io", EVENT_IO}};
+        uint32_t event, cpu_modes;
+    } names[] = {{"cpu", EVENT_CPU, CPU_USER},
+                 {"cpu:u", EVENT_CPU, CPU_USER},
+                 {"cpu:k", EVENT_CPU, CPU_KERNEL},
+                 {"cpu:uk", EVENT_CPU, CPU_USER | CPU_KERNEL},
+                 {"wall", EVENT_WALL, 0},
+                 {"malloc", EVENT_MALLOC, 0},
+                 {"heap", EVENT_HEAP, 0},
+                 {"lock", EVENT_LOCK, 0},
+                 {"io", EVENT_IO, 0}};
     char *period = strchr(text, '/');
     if (period)
         *period++ = '\0';
@@ -92,12 +99,14 @@ static int add_event(char *text, struct arena_events *events, struct perf_wanted
         else if (period)
             return ct_fail(err, "'%s' has no period; malloc, heap and perf events have", text);
         events->mask |= names[i].event;
+        events->cpu_modes |= names[i].cpu_modes;
         return CT_OK;
     }
-    return ct_fail(err,
-                   "there is no event '%s'; there are: cpu, wall, malloc, heap, lock, io, "
-                   "perf:NAME",
-                   text);
+    return ct_fail(
+        err,
+        "there is no event '%s'; there are: cpu, cpu:k, cpu:uk, wall, malloc, heap, lock, io, "
+        "perf:NAME",
+        text);
 }
 
 int events_parse(const char *list, struct arena_events *events, struct perf_wanted *perf,

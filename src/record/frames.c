@@ -26,11 +26,18 @@ static bool is_new(struct known_keys *known, uint64_t key, uint32_t *number)
 static void add_module(struct frames *f, const struct module_walk *walk, struct open_maps *maps)
 {
     const struct arena_module *r = walk->module;
-    struct framed_module m = {.id = r->id, .map = module_walk_map(walk, maps)};
+    struct framed_module m = {
+        .id = r->id, .map = module_walk_map(walk, maps), .is_kernel = r->kind == MODULE_KERNEL};
     struct ctp_module out = {.path = profile_add_string(f->writer, walk->path),
-                             .kind = r->kind == MODULE_VDSO ? CTP_MODULE_VDSO : CTP_MODULE_FILE,
-                             .base = m.map ? m.map->header->base : 0,
+                             .kind = r->kind == MODULE_VDSO ? CTP_MODULE_VDSO
+                                     : m.is_kernel          ? CTP_MODULE_KERNEL
+                                                            : CTP_MODULE_FILE,
+                             .base = m.map         ? m.map->header->base
+                                     : m.is_kernel ? KERNEL_BASE
+                                                   : 0,
                              .size = r->end - r->start};
+    if (m.is_kernel && !f->kernel.functions.count)
+        kernel_names_read(&f->kernel);
     if (m.map) {
         out.build_id_size = m.map->header->build_id_size;
         memcpy(out.build_id, m.map->header->build_id, out.build_id_size);
@@ -57,6 +64,7 @@ void frames_end(struct frames *f)
     known_end(&f->frames);
     known_end(&f->functions);
     jit_free(&f->jit);
+    kernel_names_free(&f->kernel);
 }
 
 static const struct framed_module *module_by_id(const struct frames *f, uint32_t id)
@@ -87,6 +95,19 @@ static uint32_t add_mapped(struct frames *f, const struct framed_module *m,
                         &(struct ctp_function){
                             .offset = function->start, .size = function->size, .module = m->index},
                         map_string(m->map, function->name));
+}
+
+/* All of the kernel is one function where its names may not be seen. */
+static uint32_t kernel_function(struct frames *f, const struct framed_module *m, uint64_t offset)
+{
+    const struct kernel_function *k = kernel_names_find(&f->kernel, KERNEL_BASE + offset);
+    if (!k)
+        return add_function(f, (uint64_t)m->index << 32, &(struct ctp_function){.module = m->index},
+                            "[kernel]");
+    uint64_t start = k->start - KERNEL_BASE;
+    return add_function(
+        f, (uint64_t)m->index << 32 | start,
+        &(struct ctp_function){.offset = start, .size = k->size, .module = m->index}, k->name);
 }
 
 /* A function without a name is known by its bounds. The nearest one before it that has a name comes
@@ -155,7 +176,8 @@ static uint32_t make_frame(struct frames *f, uint64_t key)
     const struct framed_module *m = module_by_id(f, KEY_MODULE(key));
     if (m) {
         out.module = m->index;
-        out.function = function_for(f, m, out.offset - (flags & KEY_IS_PC ? 0 : 1));
+        uint64_t at = out.offset - (flags & KEY_IS_PC ? 0 : 1);
+        out.function = m->is_kernel ? kernel_function(f, m, at) : function_for(f, m, at);
     }
     return profile_add_frame(f->writer, &out);
 }

@@ -6,11 +6,13 @@
 #include "profile/profile.h"
 #include "record/arena_view.h"
 #include "record/jit.h"
+#include "record/kernel_names.h"
 
 struct framed_module {
     uint32_t id;           /* in its arena */
     uint32_t index;        /* in the profile */
     const struct map *map; /* NULL: there is none */
+    bool is_kernel;
 };
 
 /* 64-bit keys, and an index into the profile for each. */
@@ -25,6 +27,7 @@ struct frames {
     struct known_keys frames;    /* by key */
     struct known_keys functions; /* by module and start */
     struct jit_map jit;
+    struct kernel_names kernel; /* read when there is a module of it */
 };
 
 /* Of one arena, that of process `pid`: adds its modules to the profile. */

@@ -71,6 +71,21 @@ struct open_map *open_maps_find(struct open_maps *maps, const char *elf_path)
     return kept->exists ? kept : NULL;
 }
 
+const struct open_map *open_maps_of(struct open_maps *maps, const char *elf_path, dev_t device,
+                                    ino_t inode)
+{
+    struct stat file;
+    if (!inode)
+        return NULL;
+    for (size_t i = 0; i < maps->items.count; i++) {
+        const struct open_map *m = maps->items.items[i];
+        if (m->file.st_ino == inode && m->file.st_dev == device)
+            return m->exists ? m : NULL;
+    }
+    bool is_it = stat(elf_path, &file) == 0 && file.st_ino == inode && file.st_dev == device;
+    return is_it ? open_maps_find(maps, elf_path) : NULL;
+}
+
 /* The vdso of the kernel that runs is the recorded one, if it is of the same size; it has no file,
  * so its image is copied into one. */
 const struct map *open_maps_vdso(struct open_maps *maps, uint64_t size)

@@ -33,6 +33,13 @@ bool open_maps_has(const struct open_maps *maps, const char *elf_path);
 /* The map of an ELF file, or NULL. It stays open until the end. */
 struct open_map *open_maps_find(struct open_maps *maps, const char *elf_path);
 
+/*
+ * The map of the file that has this inode: one that is open, or else of the path, if that is the
+ * one. NULL: there is none.
+ */
+const struct open_map *open_maps_of(struct open_maps *maps, const char *elf_path, dev_t device,
+                                    ino_t inode);
+
 /* The map of the kernel's vdso, if it is of that size; or NULL. */
 const struct map *open_maps_vdso(struct open_maps *maps, uint64_t size);
 

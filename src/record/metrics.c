@@ -77,6 +77,16 @@ static uint32_t add(struct metric_set *set, struct profile_writer *w, uint32_t s
     return index;
 }
 
+/* Where it is counted, if not only in user mode. */
+static void name_cpu(uint32_t modes, struct metric_kind *kind)
+{
+    if (!(modes & CPU_KERNEL))
+        return;
+    kind->name = modes & CPU_USER ? "cpu:uk" : "cpu:k";
+    kind->description =
+        modes & CPU_USER ? "CPU time, in user mode and in the kernel" : "CPU time in the kernel";
+}
+
 void metrics_add(struct metric_set *set, struct profile_writer *w,
                  const struct arena_events *events, uint64_t period_ns)
 {
@@ -95,6 +105,8 @@ void metrics_add(struct metric_set *set, struct profile_writer *w,
             m.kind.period = 0; /* only a part of it comes from samples */
         if (m.source == SOURCE_MALLOC_CALLS || m.source == SOURCE_HEAP_BLOCKS)
             m.kind.period = 1; /* no number of calls is what a sample stands for */
+        if (m.source == SOURCE_CPU)
+            name_cpu(events->cpu_modes, &m.kind);
         uint32_t index = add(set, w, m.source, &m.kind);
         if (m.source == SOURCE_CPU)
             set->cpu = index;

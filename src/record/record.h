@@ -6,12 +6,14 @@
 #define RECORD_RECORD_H
 
 #include "base/error.h"
+#include "base/vec.h"
 #include "record/engine.h"
 #include "record/perf_names.h"
 #include "runtime/arena_format.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct record_options {
     const char *output;
@@ -26,6 +28,11 @@ struct record_options {
     double delay_s;             /* before the first sample */
     double duration_s;          /* of sampling; 0: to the end */
     char **command;             /* the program and its arguments; ends with NULL */
+    bool outside;               /* no runtime gets into the program */
+    struct record_pids {
+        VEC(pid_t) items;
+    } pids;                /* processes that run already, instead of a program */
+    uint64_t window_bytes; /* of the stack, from outside; 0: as usual */
 };
 
 /* Runs the program to its end. `exit_status` is what the shell would have seen. */

@@ -287,8 +287,8 @@ static void look_at(struct server *s, size_t index)
     struct process_state p;
     if (read_state(a->pid, &p)) {
         double tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
-        a->utime_s = (double)p.utime * tick_s;
-        a->stime_s = (double)p.stime * tick_s;
+        a->utime_s = (double)p.utime * tick_s - a->utime_before_s;
+        a->stime_s = (double)p.stime * tick_s - a->stime_before_s;
     }
     if (!server_arena_in_use(s, index)) {
         a->is_gone = true;
@@ -355,7 +355,7 @@ void server_look_around(struct server *s)
             continue;
         look_at(s, i);
         server_look_at_io(s, s->arenas.items[i].pid);
-        if (s->flags & CHANNEL_FOLLOW) /* otherwise nobody asked for them */
+        if ((s->flags & CHANNEL_FOLLOW) && !s->is_outside) /* otherwise nobody asked for them */
             look_for_strangers(s, i);
     }
 }
@@ -409,6 +409,17 @@ void server_grow_arenas(struct server *s)
     }
 }
 
+bool server_arena_reserve(struct server *s, size_t index, uint64_t bytes)
+{
+    struct server_arena *a = &s->arenas.items[index];
+    if (bytes <= a->allocated)
+        return true;
+    uint64_t ahead = a->allocated < ARENA_STEP ? ARENA_STEP / 8 : ARENA_STEP;
+    bool done = allocate(a, bytes + ahead <= a->room ? bytes + ahead : bytes);
+    a->is_full |= !done;
+    return done;
+}
+
 int server_make_arena(struct server *s, const struct channel_message *m, uint64_t pid)
 {
     /* In a namespace of its own the process does not know the numbers by which it is known here. */
@@ -433,6 +444,12 @@ int server_make_arena(struct server *s, const struct channel_message *m, uint64_
         free(a.path);
         errno = why;
         return -1;
+    }
+    bool has_run = s->is_attached || is_known(s, (uint32_t)pid);
+    if (s->is_outside && has_run && read_state(pid, &state)) {
+        double tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
+        a.utime_before_s = (double)state.utime * tick_s;
+        a.stime_before_s = (double)state.stime * tick_s;
     }
     uint64_t start_ns = now_ns();
     *a.header = (struct arena_header){.version = ARENA_VERSION,

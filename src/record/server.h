@@ -24,13 +24,14 @@ struct server_arena {
     uint64_t room;               /* how far that is */
     uint64_t pid, parent_pid;
     uint64_t allocated;
-    bool is_full;                     /* there was no more room for it */
-    double utime_s, stime_s;          /* as last seen from outside */
-    bool has_io;                      /* the kernel's counters of its bytes are known: */
-    uint64_t io_read, io_written;     /* as last seen from outside */
-    struct arena_image before, after; /* at both ends of --duration, if the engine counts on */
-    bool is_gone;                     /* the process has ended or runs another program, */
-    uint64_t gone_ns;                 /* seen at this time of CLOCK_MONOTONIC; 0: not seen */
+    bool is_full;                          /* there was no more room for it */
+    double utime_s, stime_s;               /* as last seen from outside, */
+    double utime_before_s, stime_before_s; /* of which this was before it was recorded */
+    bool has_io;                           /* the kernel's counters of its bytes are known: */
+    uint64_t io_read, io_written;          /* as last seen from outside */
+    struct arena_image before, after;      /* at both ends of --duration, if the engine counts on */
+    bool is_gone;                          /* the process has ended or runs another program, */
+    uint64_t gone_ns;                      /* seen at this time of CLOCK_MONOTONIC; 0: not seen */
 };
 
 /* A child of a process that is recorded, of which nothing is known. */
@@ -65,6 +66,8 @@ struct server {
     uint64_t settings[ENGINE_SETTINGS]; /* what of them is in the arenas */
     uint32_t flags;                     /* enum channel_flags */
     struct arena_events events;
+    bool is_outside;  /* processes do not say hello: the supervisor makes their arenas, */
+    bool is_attached; /* and they ran before */
     bool paused, has_begun, is_over;         /* before, in and after --duration */
     uint64_t window_start_ns, window_end_ns; /* measuring began and ended; 0: with the program */
     unsigned without_arena; /* processes that asked for one, and there was no room */
@@ -93,6 +96,9 @@ void server_stop_making(struct server *server);
 /* A descriptor of a new arena, to be closed; -1: there is none, and errno says why. */
 int server_make_arena(struct server *server, const struct channel_message *hello, uint64_t pid);
 uint64_t server_arena_most(const struct server *server);
+
+/* Makes sure that an arena has so many bytes: for the supervisor itself, which cannot wait. */
+bool server_arena_reserve(struct server *server, size_t index, uint64_t bytes);
 
 /* Allocates more of each arena that needs it. To be called every few milliseconds. */
 void server_grow_arenas(struct server *server);

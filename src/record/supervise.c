@@ -1,5 +1,6 @@
 #include "base/clock.h"
 #include "record/collect.h"
+#include "record/outside/outside_run.h"
 #include "record/perf_samples.h"
 #include "record/prepare.h"
 #include "record/probe.h"
@@ -403,7 +404,8 @@ static int open_server(struct server *server, const struct record_options *optio
     CT_TRY(server_open(server, choose_period_ns(options, &events), flags, err));
     if (server->maps.cache.warning.text[0])
         fprintf(stderr, "calltrail: warning: %s\n", server->maps.cache.warning.text);
-    server->tick_cost_ns = measure_tick_cost();
+    if (!options->outside)
+        server->tick_cost_ns = measure_tick_cost();
     server->engine = engine;
     server->engine_options = options->engine_options;
     if (engine->settings)
@@ -412,25 +414,57 @@ static int open_server(struct server *server, const struct record_options *optio
     return CT_OK;
 }
 
-int record_run(const struct record_options *options, int *exit_status, struct ct_error *err)
+/* What only a runtime inside can measure is not to be had from outside. */
+static bool can_be_outside(const struct record_options *options)
 {
-    char *path = NULL, *runtime = NULL;
-    struct server server;
-    int status = target_find(options->command[0], &path, err);
-    if (status == CT_OK)
-        status = check_output(options->output, true, err);
-    if (status == CT_OK)
-        status = check_output(second_output(options), false, err);
-    struct program_modules modules = {0};
-    if (status == CT_OK) {
-        modules = prepare_list(path);
-        status = choose_runtime(options, &modules, path, &runtime, err);
-    }
+    return !options->engine->edits && !options->perf.count &&
+           !(options->events.mask & ~(uint32_t)EVENT_CPU);
+}
+
+/* The program of the options; where it cannot be a host, it is recorded from outside. */
+static int find_program(struct record_options *options, char **path, struct ct_error *err)
+{
+    bool from_outside = false;
+    if (options->pids.items.count)
+        return CT_OK;
+    CT_TRY(target_locate(options->command[0], path, err));
+    if (options->outside || target_check_host(*path, &from_outside, err) == CT_OK)
+        return CT_OK;
+    if (!from_outside || !can_be_outside(options))
+        return CT_ERROR;
+    fprintf(stderr, "calltrail: recording from outside: %s\n", err->text);
+    options->outside = true;
+    return CT_OK;
+}
+
+/* Finds what is needed to run the program, and has the maps of its modules made. */
+static int prepare(const struct record_options *options, const char *path, char **runtime,
+                   struct ct_error *err)
+{
+    CT_TRY(check_output(options->output, true, err));
+    CT_TRY(check_output(second_output(options), false, err));
+    if (!path)
+        return CT_OK;
+    struct program_modules modules = prepare_list(path);
+    int status = options->outside ? CT_OK : choose_runtime(options, &modules, path, runtime, err);
     if (status == CT_OK)
         prepare_maps(&modules, options->engine->edits != NULL);
     prepare_free(&modules);
+    return status;
+}
+
+int record_run(const struct record_options *asked, int *exit_status, struct ct_error *err)
+{
+    char *path = NULL, *runtime = NULL;
+    struct server server;
+    struct record_options chosen = *asked;
+    const struct record_options *options = &chosen;
+    int status = find_program(&chosen, &path, err);
+    if (status == CT_OK)
+        status = prepare(options, path, &runtime, err);
     if (status == CT_OK && (status = open_server(&server, options, err)) == CT_OK) {
-        status = run_program(options, &server, path, runtime, exit_status, err);
+        status = options->outside ? outside_run(options, &server, path, exit_status, err)
+                                  : run_program(options, &server, path, runtime, exit_status, err);
         bool keep = status != CT_OK && server.arenas.count;
         if (keep)
             say_how_to_recover(err, server.folder.path);

@@ -5,6 +5,7 @@
 #include "elf/elf_file.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -28,33 +29,67 @@ static char *search_path(const char *name)
     return found;
 }
 
-static bool has_interpreter(const struct elf_file *file)
+/* The dynamic linker that the file asks for; "" when it asks for none. */
+static void read_interpreter(const struct elf_file *file, char *out, size_t room)
 {
     size_t count = 0;
     GElf_Phdr p;
+    out[0] = '\0';
     elf_getphdrnum(file->elf, &count);
-    for (size_t i = 0; i < count; i++)
-        if (gelf_getphdr(file->elf, (int)i, &p) && p.p_type == PT_INTERP)
-            return true;
-    return false;
+    for (size_t i = 0; i < count; i++) {
+        if (!gelf_getphdr(file->elf, (int)i, &p) || p.p_type != PT_INTERP)
+            continue;
+        bool is_there = p.p_offset < file->file.size && p.p_filesz < room &&
+                        p.p_filesz <= file->file.size - p.p_offset;
+        snprintf(out, room, "%.*s", is_there ? (int)p.p_filesz : 1,
+                 is_there ? (const char *)file->file.bytes + p.p_offset : "?");
+    }
 }
 
-static int check_elf(const char *path, struct ct_error *err)
+static bool is_glibc(const char *interpreter)
+{
+    const char *name = strrchr(interpreter, '/');
+    return strcmp(name ? name + 1 : interpreter, "ld-linux-x86-64.so.2") == 0;
+}
+
+static bool is_elf(const char *path)
+{
+    struct mapped_file file;
+    if (file_map(path, &file, NULL) != CT_OK)
+        return false;
+    bool is = file.size > SELFMAG && memcmp(file.bytes, ELFMAG, SELFMAG) == 0;
+    file_unmap(&file);
+    return is;
+}
+
+/* Others' setuid programs lose their events with their privileges, but for root's. */
+static int check_elf(const char *path, bool *from_outside, struct ct_error *err)
 {
     struct elf_file file;
-    CT_TRY(elf_open_identity(path, &file, err));
+    char interpreter[4096];
+    if (elf_open_identity(path, &file, err) != CT_OK) {
+        *from_outside = is_elf(path); /* of 32 bits */
+        return CT_ERROR;
+    }
     int status = CT_OK;
-    if (!has_interpreter(&file))
-        status = ct_fail(err,
-                         "%s: is statically linked; calltrail needs the dynamic linker to get into "
-                         "the program",
-                         path);
-    else if ((file.file.status.st_mode & (S_ISUID | S_ISGID)) &&
-             (file.file.status.st_uid != geteuid() || geteuid() != getuid()))
+    read_interpreter(&file, interpreter, sizeof interpreter);
+    *from_outside = true;
+    if ((file.file.status.st_mode & (S_ISUID | S_ISGID)) &&
+        (file.file.status.st_uid != geteuid() || geteuid() != getuid())) {
         status = ct_fail(err,
                          "%s: is a setuid or setgid program; the system keeps others' "
                          "libraries out of it",
                          path);
+        *from_outside = geteuid() == 0;
+    } else if (!*interpreter) {
+        status = ct_fail(err,
+                         "%s: is statically linked; calltrail needs the dynamic linker to get into "
+                         "the program",
+                         path);
+    } else if (!is_glibc(interpreter)) {
+        status = ct_fail(err, "%s: is not linked to glibc (its dynamic linker is %s)", path,
+                         interpreter);
+    }
     elf_close(&file);
     return status;
 }
@@ -85,13 +120,12 @@ char *target_elf(const char *path)
     return interpreter ? interpreter : must_strdup(path);
 }
 
-int target_find(const char *name, char **path, struct ct_error *err)
+int target_locate(const char *name, char **path, struct ct_error *err)
 {
     *path = search_path(name);
     if (!*path)
         return ct_fail(err, "%s: there is no such program in PATH", name);
     int status = CT_OK;
-    char *interpreter = NULL;
     struct stat info;
     if (stat(*path, &info) != 0)
         status = ct_fail_errno(err, errno, "%s: cannot be run", *path);
@@ -99,11 +133,26 @@ int target_find(const char *name, char **path, struct ct_error *err)
         status = ct_fail(err, "%s: is a directory, not a program", *path);
     else if (access(*path, X_OK) != 0)
         status = ct_fail_errno(err, errno, "%s: cannot be run", *path);
-    else if ((interpreter = script_interpreter(*path)))
-        status = check_elf(interpreter, err);
-    else
-        status = check_elf(*path, err);
-    free(interpreter);
+    if (status != CT_OK) {
+        free(*path);
+        *path = NULL;
+    }
+    return status;
+}
+
+int target_check_host(const char *path, bool *from_outside, struct ct_error *err)
+{
+    char *elf = target_elf(path);
+    int status = check_elf(elf, from_outside, err);
+    free(elf);
+    return status;
+}
+
+int target_find(const char *name, char **path, struct ct_error *err)
+{
+    bool from_outside;
+    CT_TRY(target_locate(name, path, err));
+    int status = target_check_host(*path, &from_outside, err);
     if (status != CT_OK) {
         free(*path);
         *path = NULL;

@@ -7,6 +7,7 @@ void totals_add_thread(struct totals *sum, const struct arena_thread *t)
 {
     sum->samples += t->samples;
     sum->complete += t->ends[WALK_COMPLETE];
+    sum->cut_by_window += t->ends[ARENA_GAP_WINDOW];
     sum->walked += t->frames_walked;
     sum->checked += t->verify_checked;
     sum->differ += t->verify_differ;
@@ -23,6 +24,7 @@ void totals_add(struct totals *sum, const struct totals *part)
 {
     sum->samples += part->samples;
     sum->complete += part->complete;
+    sum->cut_by_window += part->cut_by_window;
     sum->guessed += part->guessed;
     sum->walked += part->walked;
     sum->checked += part->checked;

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define ARENA_MAGIC   UINT64_C(0x0a616e6572616c6c) /* "llarena\n" */
-#define ARENA_VERSION 10
+#define ARENA_VERSION 11
 
 enum {
     ARENA_NAME_BYTES = 16,
@@ -35,6 +35,7 @@ enum arena_loss {
     LOST_NO_ROOM,   /* the arena was full */
     LOST_NO_THREAD, /* the signal came to a thread that is not known */
     LOST_BUSY,      /* no time: the samples before it were dear; made good by the next one */
+    LOST_IN_RING,   /* the kernel had no room for it (from outside) */
     ARENA_LOSSES = 8
 };
 
@@ -49,6 +50,9 @@ enum arena_event {
     EVENTS_BY_SAMPLES = EVENT_CPU | EVENT_WALL,
     EVENTS_OF_MEMORY = EVENT_MALLOC | EVENT_HEAP
 };
+
+/* Where CPU time is counted; in the kernel only from outside. */
+enum cpu_modes { CPU_USER = 1, CPU_KERNEL = 2 };
 
 enum { CALLS_ONE = 1 << 16 };
 
@@ -73,7 +77,7 @@ enum arena_value {
 
 struct arena_events {
     uint32_t mask;
-    uint32_t unused;
+    uint32_t cpu_modes;           /* EVENT_CPU: enum cpu_modes; 0: user mode */
     uint64_t memory_period_bytes; /* of memory between two samples of it */
 };
 
@@ -109,7 +113,7 @@ struct arena_header {
     uint32_t flags;              /* enum channel_flags */
     uint32_t tick_cost_ns;       /* CPU time of a tick's signal that is no user time, about */
     uint32_t engine;             /* enum engine_number */
-    uint32_t unused;
+    uint32_t window_bytes;       /* of the stack that samples from outside came with */
     uint64_t settings[ENGINE_SETTINGS];       /* the engine's options */
     uint64_t engine_process[ENGINE_PROCESS];  /* what it says of the process */
     _Atomic uint64_t sites, sites_not_edited; /* of the modules that were edited */
@@ -181,7 +185,7 @@ static inline void arena_lay_out(struct arena_header *h)
  */
 enum { SAMPLE_TIMER_CLOCK = -3 };
 
-enum sample_source { SOURCE_NONE, SOURCE_PERF, SOURCE_TIMER };
+enum sample_source { SOURCE_NONE, SOURCE_PERF, SOURCE_TIMER, SOURCE_OUTSIDE };
 
 /* A module as long as it is loaded; loading it again makes a new record. */
 struct arena_module {
@@ -192,9 +196,14 @@ struct arena_module {
     uint32_t kind;       /* enum arena_module_kind */
     uint32_t path_bytes; /* the path follows */
     uint32_t unused;
+    uint64_t device, inode; /* MODULE_OUTSIDE: of the file that its map is of; 0: it has none */
 };
 
-enum arena_module_kind { MODULE_FILE, MODULE_VDSO };
+/*
+ * MODULE_OUTSIDE: a file as another process has it mapped, whose root may be another. What its path
+ * leads to is that file only if it has its inode.
+ */
+enum arena_module_kind { MODULE_FILE, MODULE_VDSO, MODULE_OUTSIDE, MODULE_KERNEL };
 
 struct arena_thread {
     uint32_t next;
@@ -239,6 +248,9 @@ enum key_flags {
     KEY_PHASE = 32, /* below the root: all that was measured in a phase; the offset is its number */
     KEY_LABEL = 64  /* no code but a word: the offset is an enum arena_label */
 };
+
+/* Reasons of gaps besides the walker's own; and where samples by their ends are counted. */
+enum arena_gap { ARENA_GAP_OTHER = 9, ARENA_GAP_WINDOW = 12 };
 
 /* What a file is that was read or written; and what is known to have passed, but not where. */
 enum arena_label {

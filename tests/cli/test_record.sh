@@ -239,7 +239,7 @@ check "a missing program" refuses 1 "there is no such program" no-such-program
 check "a missing path" refuses 1 "cannot be run: No such file" ./no-such-program
 check "not executable" refuses 1 "cannot be run: Permission denied" "$work/burn.c"
 check "a directory" refuses 1 "is a directory" "$work"
-check "a static program" refuses 1 "statically linked" "$work/static"
+check "a static program, with what only a runtime inside can measure" refuses 1 "statically linked" -e wall "$work/static"
 check "not a program" refuses 1 "is not an ELF file" "$work/text"
 check "an output that cannot be written" refuses 1 "cannot be written" -o /nonexistent/x "$work/burn"
 check "an unknown event" refuses 2 "there is no event" -e nonsense "$work/burn"

@@ -22,12 +22,13 @@ RECORDS = {
     ARGUMENTS: "<I", PROCESSES: "<IIIIIIQQII", THREADS: "<IIIIQQ", EPOCHS: "<II",
     METRICS: "<IIIIQ", ROOTS: "<IIII", FACTS: "<IIIIQ",
 }
-MODULE_KINDS = ["unknown", "file", "vdso", "jit"]
+MODULE_KINDS = ["unknown", "file", "vdso", "jit", "kernel"]
 METRIC_KINDS = ["exact", "sampled", "at least"]
 GAPS = ["", "more frames than could be kept", "code outside every module", "module without a map",
         "code without unwind information", "unwind rule not understood", "register lost",
         "stack not readable", "stack does not go on", "unknown",
-        "earlier callers were not to be kept", "callers are on another stack"]
+        "earlier callers were not to be kept", "callers are on another stack",
+        "cut by the window of the stack"]
 GAP_CUT = 10
 
 

@@ -302,6 +302,8 @@ r17_tls_surplus r18_folder r18_not_in_path r19_files r19_memory r19_few_files r4
 r43_small_shm r43_launched_fsize r45_user r45_pid r45_session r45_setuid r02_huge_fork
 suite_signal suite_stderr suite_samples r25_tables_gcc_retpoline r33_split_stack_gcc r34_rust_O""".split()
 
+WALL = ["-e", "wall"]
+
 CASES = [
     # 44: the program's view of itself
     Case("r44_environment", checks=[commands(r44_environment=7), commands(env=1)]),
@@ -391,10 +393,10 @@ CASES = [
     # 17: static TLS, and LD_PRELOAD in use by the program
     Case("r17_tls", more=PRELOADED, checks=[processes(7)]),
     Case("r17_tls_surplus", more=TLS_LIBRARY),
-    # 18: targets that cannot be recorded, and scripts
-    Case("r18_static", "r18_burn.c", flags=["-static"], refused="static"),
-    Case("r18_setuid", "r18_burn.c", prepare=make_setuid, refused="setuid"),
-    Case("r18_32bit", "r18_32bit.S", refused="32-bit",
+    # 18: targets that the runtime cannot get into, which time on the wall needs; and scripts
+    Case("r18_static", "r18_burn.c", flags=["-static"], record_options=WALL, refused="static"),
+    Case("r18_setuid", "r18_burn.c", prepare=make_setuid, record_options=WALL, refused="setuid"),
+    Case("r18_32bit", "r18_32bit.S", record_options=WALL, refused="32-bit",
          flags=["-m32", "-nostdlib", "-pie", "-Wl,-dynamic-linker,/lib/ld-linux.so.2"]),
     Case("r18_missing", "r18_burn.c", command="/nonexistent/program", refused="No such file"),
     Case("r18_not_in_path", "r18_burn.c", command="no-such-program-anywhere",

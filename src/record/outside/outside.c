@@ -1,0 +1,210 @@
+#include "record/outside/outside.h"
+
+#include "record/kernel_names.h"
+#include "record/outside/outside_walk.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int outside_begin(struct outside *o, struct server *server, const struct outside_wanted *wanted,
+                  bool verify, struct ct_error *err)
+{
+    *o = (struct outside){.server = server, .verify = verify, .until_ns = UINT64_MAX};
+    o->files.maps = &server->maps;
+    if (wanted->in_kernel)
+        o->names_kernel = kernel_names_are_readable();
+    return outside_events_begin(&o->events, wanted, err);
+}
+
+void outside_end(struct outside *o)
+{
+    outside_events_end(&o->events);
+    for (size_t i = 0; i < o->processes.count; i++)
+        outside_process_free(o->processes.items[i]);
+    vec_free(&o->processes);
+    outside_files_end(&o->files);
+}
+
+struct outside_process *outside_find(const struct outside *o, uint32_t pid)
+{
+    for (size_t i = o->processes.count; i-- > 0;)
+        if (o->processes.items[i]->pid == pid)
+            return o->processes.items[i];
+    return NULL;
+}
+
+int outside_follow(struct outside *o, pid_t child, struct ct_error *err)
+{
+    bool is_gone;
+    CT_TRY(outside_events_add(&o->events, child, true, &is_gone, err));
+    if (is_gone)
+        return ct_fail(err, "the program could not be started: its process has gone");
+    struct outside_process *p = outside_process_new((uint32_t)child, 0, 0);
+    outside_thread_add(p, (uint32_t)child, "", 0);
+    vec_push(&o->processes, p);
+    return CT_OK;
+}
+
+/* --- processes and threads ---------------------------------------------------------------------
+ */
+
+static void take_fork(struct outside *o, const struct outside_record *r)
+{
+    struct outside_process *p = outside_find(o, r->pid);
+    struct outside_process *parent = outside_find(o, r->fork.parent_pid);
+    const struct outside_thread *maker =
+        parent ? outside_thread_find(parent, r->fork.parent_tid) : NULL;
+    if (!p) {
+        if (!o->events.wanted.follow || !parent)
+            return;
+        p = outside_process_new(r->pid, r->fork.parent_pid, r->time_ns);
+        outside_process_copy(p, parent);
+        p->listed_ns = parent->listed_ns;
+        p->begin_ns = parent->begin_ns;
+        vec_push(&o->processes, p);
+    }
+    if (!outside_thread_find(p, r->tid))
+        outside_thread_add(p, r->tid, maker ? maker->name : "", r->time_ns);
+}
+
+static void end_process(struct outside *o, struct outside_process *p, uint64_t time_ns)
+{
+    if (p->has_arena)
+        outside_header(&p->arena)->said_ns = time_ns;
+    for (size_t i = 0; i < o->processes.count; i++)
+        if (o->processes.items[i] == p)
+            o->processes.items[i] = o->processes.items[--o->processes.count];
+    outside_process_free(p);
+}
+
+static void take_exit(struct outside *o, const struct outside_record *r)
+{
+    struct outside_process *p = outside_find(o, r->pid);
+    if (!p || r->time_ns < p->start_ns) /* events end where privileges change, too */
+        return;
+    outside_thread_end(p, r->tid, r->time_ns);
+    if (!p->threads.count)
+        end_process(o, p, r->time_ns);
+}
+
+/* Of the threads only one is left, which has the process's number from now on. */
+static void take_exec(struct outside_process *p, const struct outside_record *r)
+{
+    while (p->threads.count)
+        outside_thread_end(p, p->threads.items[0]->tid, r->time_ns);
+    if (p->has_arena)
+        outside_header(&p->arena)->said_ns = r->time_ns;
+    outside_process_forget(p);
+    p->has_arena = false;
+    p->has_called_exec = true;
+    p->start_ns = p->listed_ns = r->time_ns;
+    p->begin_ns = 0;
+    outside_thread_add(p, r->tid, r->name.text, r->time_ns);
+}
+
+static void take_name(struct outside *o, const struct outside_record *r)
+{
+    struct outside_process *p = outside_find(o, r->pid);
+    if (!p || r->time_ns < p->listed_ns)
+        return;
+    if (r->name.is_exec) {
+        take_exec(p, r);
+        return;
+    }
+    struct outside_thread *t = outside_thread_find(p, r->tid);
+    if (!t)
+        return;
+    strncpy(t->name, r->name.text, sizeof t->name - 1);
+    if (t->has_tree)
+        memcpy(t->tree.record->name, t->name, sizeof t->name);
+}
+
+/* The first file that is mapped after exec is the program, or the interpreter of a script. */
+static void take_mapping(struct outside *o, const struct outside_record *r)
+{
+    struct outside_process *p = outside_find(o, r->pid);
+    if (!p || r->time_ns < p->listed_ns)
+        return;
+    outside_process_map(p, &o->files, &r->mapping);
+    if (!p->has_called_exec || *r->mapping.path != '/')
+        return;
+    p->has_called_exec = false;
+    if (outside_process_need_arena(p, o->server, o->events.window_bytes))
+        snprintf(outside_header(&p->arena)->program, ARENA_PROGRAM_BYTES, "%s", r->mapping.path);
+}
+
+/* --- samples -----------------------------------------------------------------------------------
+ */
+
+/* What cannot be charged to a process is said of the first. */
+static void settle_losses(struct outside *o)
+{
+    if (!o->server->arenas.count)
+        return;
+    struct arena_header *h = o->server->arenas.items[0].header;
+    h->lost[LOST_IN_RING] += o->lost;
+    h->lost[LOST_NO_THREAD] += o->unattributed;
+    o->lost = o->unattributed = 0;
+}
+
+static void take_sample(struct outside *o, const struct outside_record *r)
+{
+    if (r->time_ns < o->from_ns || r->time_ns >= o->until_ns)
+        return;
+    const struct outside_event *e = outside_event_of(&o->events, r->id);
+    struct outside_process *p = outside_find(o, r->pid);
+    struct outside_thread *t = p ? outside_thread_find(p, r->tid) : NULL;
+    if (p && r->time_ns < p->begin_ns)
+        return;
+    if (!p && o->events.is_wide)
+        return; /* somebody else's */
+    if (t && t->is_own && e && e->tid != t->tid)
+        return; /* it comes twice: from its own event, too */
+    if (!p || !outside_process_need_arena(p, o->server, o->events.window_bytes)) {
+        o->unattributed++;
+        return;
+    }
+    if (!t)
+        t = outside_thread_add(p, r->tid, "", r->time_ns);
+    if (!t->has_tree)
+        t->has_tree = outside_tree_begin(&p->arena, &t->tree, t->tid, t->name, t->start_ns);
+    if (t->has_tree)
+        outside_count(o, p, t, &r->sample);
+    else
+        outside_header(&p->arena)->lost[LOST_NO_ROOM]++;
+}
+
+static void take_record(void *context, const struct outside_record *r)
+{
+    struct outside *o = context;
+    switch (r->kind) {
+    case OUTSIDE_SAMPLE:
+        take_sample(o, r);
+        break;
+    case OUTSIDE_MAPPING:
+        take_mapping(o, r);
+        break;
+    case OUTSIDE_NAME:
+        take_name(o, r);
+        break;
+    case OUTSIDE_FORK:
+        take_fork(o, r);
+        break;
+    case OUTSIDE_EXIT:
+        take_exit(o, r);
+        break;
+    case OUTSIDE_LOST:
+        o->lost += r->lost;
+        o->lost_told += r->lost;
+        break;
+    }
+}
+
+void outside_read(struct outside *o, bool all)
+{
+    outside_events_read(&o->events, all, take_record, o);
+    uint64_t counted = all ? outside_events_lost(&o->events) : 0;
+    if (counted > o->lost_told)
+        o->lost += counted - o->lost_told;
+    settle_losses(o);
+}

@@ -1,0 +1,150 @@
+#include "record/outside/outside_arena.h"
+
+#include "record/arena_view.h"
+#include "runtime/channel_format.h"
+
+#include <string.h>
+#include <unistd.h>
+
+struct outside_arena outside_arena_make(struct server *server, uint32_t pid, uint32_t parent_pid,
+                                        uint64_t start_ns, uint32_t window_bytes)
+{
+    struct channel_message hello = {.pid = pid, .parent_pid = parent_pid};
+    struct outside_arena a = {server, SIZE_MAX};
+    int fd = server_make_arena(server, &hello, pid);
+    if (fd < 0)
+        return a;
+    close(fd);
+    a.index = server->arenas.count - 1;
+    struct arena_header *h = outside_header(&a);
+    h->start_ns = start_ns;
+    h->source = SOURCE_OUTSIDE;
+    h->window_bytes = window_bytes;
+    return a;
+}
+
+/* Zeroed memory of the arena; NULL: there is no room. */
+static void *take(const struct outside_arena *a, uint64_t bytes)
+{
+    struct arena_header *h = outside_header(a);
+    uint64_t at = h->used, size = (bytes + 7) & ~UINT64_C(7);
+    if (!server_arena_reserve(a->server, a->index, at + size))
+        return NULL;
+    h->used = at + size;
+    return (char *)h + at;
+}
+
+static uint32_t place_of(const struct outside_arena *a, const void *item)
+{
+    return (uint32_t)((uint64_t)((const char *)item - (const char *)outside_header(a)) / 8);
+}
+
+uint32_t outside_arena_add_module(const struct outside_arena *a,
+                                  const struct outside_module_fields *f)
+{
+    struct arena_header *h = outside_header(a);
+    size_t length = strlen(f->path);
+    struct arena_module *m = take(a, sizeof *m + length);
+    if (!m)
+        return 0;
+    const struct arena_module *newest =
+        h->first_module ? (const void *)((const char *)h + (uint64_t)h->first_module * 8) : NULL;
+    *m = (struct arena_module){.next = h->first_module,
+                               .id = newest ? newest->id + 1 : 1,
+                               .start = f->start,
+                               .end = f->end,
+                               .base = f->base,
+                               .kind = f->kind,
+                               .path_bytes = (uint32_t)length,
+                               .device = f->device,
+                               .inode = f->inode};
+    memcpy(m + 1, f->path, length);
+    h->first_module = place_of(a, m);
+    return m->id;
+}
+
+static uint32_t add_node(const struct outside_arena *a, struct outside_tree *t, uint32_t parent,
+                         uint64_t key)
+{
+    uint32_t node_bytes = outside_header(a)->node_bytes;
+    if (!t->chunk || t->chunk->count == chunk_nodes(node_bytes)) {
+        struct arena_chunk *chunk = take(a, chunk_bytes(node_bytes));
+        if (!chunk)
+            return 0;
+        chunk->next = t->record->first_chunk;
+        t->record->first_chunk = place_of(a, chunk);
+        t->chunk = chunk;
+    }
+    struct arena_node *node = chunk_node(t->chunk, node_bytes, t->chunk->count);
+    node->key = key;
+    node->parent = parent;
+    t->chunk->count++;
+    return place_of(a, node);
+}
+
+bool outside_tree_begin(const struct outside_arena *a, struct outside_tree *t, uint32_t tid,
+                        const char *name, uint64_t start_ns)
+{
+    struct arena_header *h = outside_header(a);
+    struct arena_thread *record = take(a, sizeof *record);
+    if (!record)
+        return false;
+    *t = (struct outside_tree){.record = record};
+    key_set_init(&t->nodes, 2 * sizeof(uint64_t));
+    record->tid = tid;
+    record->start_ns = start_ns;
+    strncpy(record->name, name, sizeof record->name - 1);
+    record->root = add_node(a, t, 0, KEY_MAKE(0, KEY_ROOT, 0));
+    record->next = h->first_thread;
+    h->first_thread = place_of(a, record);
+    return record->root != 0;
+}
+
+void outside_tree_end(struct outside_tree *t)
+{
+    if (!t->record)
+        return;
+    key_set_free(&t->nodes);
+    vec_free(&t->places);
+    t->record = NULL;
+}
+
+uint32_t outside_tree_child(const struct outside_arena *a, struct outside_tree *t, uint32_t parent,
+                            uint64_t key)
+{
+    const uint64_t both[2] = {parent, key};
+    uint32_t number;
+    if (!parent)
+        return 0;
+    if (key_set_find(&t->nodes, both, &number))
+        return t->places.items[number];
+    uint32_t place = add_node(a, t, parent, key);
+    if (place) { /* what had no room this time may have some the next time */
+        key_set_add(&t->nodes, both);
+        vec_push(&t->places, place);
+    }
+    return place;
+}
+
+void outside_tree_count(const struct outside_arena *a, const struct outside_tree *t, uint32_t node,
+                        unsigned end)
+{
+    struct arena_header *h = outside_header(a);
+    if (!node) {
+        h->lost[LOST_NO_ROOM]++;
+        return;
+    }
+    ((struct arena_node *)((char *)h + (uint64_t)node * 8))->count++;
+    t->record->samples++;
+    t->record->ends[end]++;
+}
+
+void outside_arena_sum(const struct server_arena *arena, uint64_t *samples, uint64_t *cut)
+{
+    struct arena_view v = arena_view_now(arena);
+    const struct arena_thread *t;
+    VIEW_EACH(&v, view_header(&v)->first_thread, t) {
+        *samples += t->samples;
+        *cut += t->ends[ARENA_GAP_WINDOW];
+    }
+}

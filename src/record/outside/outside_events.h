@@ -1,0 +1,95 @@
+/*
+ * The perf events of a recording from outside, and the rings that they write to.
+ *
+ * Each thread that is followed has two events on each processor, which the threads and processes
+ * that it makes inherit: one takes samples, the other tells of code that is mapped, of names, of
+ * beginnings and ends. All events of a processor share two rings, one for each kind, so that
+ * samples, which are large, never displace what says whose they are. The rings belong to events of
+ * this process, and stay when a thread ends.
+ */
+#ifndef RECORD_OUTSIDE_EVENTS_H
+#define RECORD_OUTSIDE_EVENTS_H
+
+#include "base/error.h"
+#include "base/key_set.h"
+#include "base/vec.h"
+#include "record/outside/outside_records.h"
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+/* What is sampled. */
+struct outside_wanted {
+    uint64_t period_ns;
+    bool in_user, in_kernel; /* where time is counted */
+    bool follow;             /* processes that are started, too */
+    uint64_t window_bytes;   /* of the stack that comes along; 0: as usual */
+};
+
+/* One that was opened for a thread; what the kernel gives those that inherit it is its id, too. */
+struct outside_event {
+    int fd;
+    uint32_t tid;
+    bool is_sampling;
+};
+
+/* A record that has been taken from its ring and waits for its turn. */
+struct outside_waiting;
+
+struct outside_ring;
+
+struct outside_events {
+    struct outside_wanted wanted;
+    uint64_t window_bytes; /* as it is */
+    uint64_t ring_bytes;   /* of samples, for each processor */
+    VEC(struct outside_ring) rings;
+    VEC(struct outside_event) events;
+    struct key_set ids; /* of the events, in their order */
+    VEC(struct outside_waiting *) waiting;
+    bool lacks_descriptors; /* one could not be opened for that reason */
+    bool is_wide;           /* events are of all processes */
+    uint64_t last_drained_ns;
+    struct rlimit descriptors_before; /* of this process; a program gets them back */
+    uint64_t damaged;                 /* records that were none */
+};
+
+/* Makes the rings. The error says what would permit it. */
+int outside_events_begin(struct outside_events *events, const struct outside_wanted *wanted,
+                         struct ct_error *err);
+void outside_events_end(struct outside_events *events);
+
+/*
+ * Opens the events of a thread; `on_exec`: they sleep until it runs a program. A thread that has
+ * ended meanwhile is no error: `is_gone` says so.
+ */
+int outside_events_add(struct outside_events *events, pid_t tid, bool on_exec, bool *is_gone,
+                       struct ct_error *err);
+
+/*
+ * Instead of all those that were opened: events of all processes, one of each kind on each
+ * processor, for which few descriptors suffice. They need a privilege. Whose records they are is
+ * for the reader to see.
+ */
+int outside_events_widen(struct outside_events *events, struct ct_error *err);
+
+/* The event of an id, or NULL. */
+const struct outside_event *outside_event_of(const struct outside_events *events, uint64_t id);
+
+/* Descriptors that are readable when the rings fill; returns how many. */
+unsigned outside_events_descriptors(const struct outside_events *events, int *fds, unsigned room);
+
+/* Samples for which the rings had no room; 0 where the kernel does not say. */
+uint64_t outside_events_lost(const struct outside_events *events);
+
+/* Takes no more samples; what is told of processes goes on. */
+void outside_events_stop(struct outside_events *events);
+
+/*
+ * Empties the rings and visits, in the order of their times, the records that can have none before
+ * them any more; `all`: those too of which that is not known yet.
+ */
+typedef void outside_visit(void *context, const struct outside_record *record);
+void outside_events_read(struct outside_events *events, bool all, outside_visit *visit,
+                         void *context);
+
+#endif

@@ -1,0 +1,211 @@
+#include "record/outside/outside_walk.h"
+
+#include "record/kernel_names.h"
+
+#include <asm/perf_regs.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/uio.h>
+
+enum { PAGE = 4096 };
+
+static void take_registers(const uint64_t *from, struct walk_registers *r)
+{
+    static const uint8_t order[OUTSIDE_REGISTERS] = {
+        X86_RAX, X86_RBX, X86_RCX, X86_RDX, X86_RSI, X86_RDI, X86_RBP, X86_RSP, X86_RIP,
+        X86_R8,  X86_R9,  X86_R10, X86_R11, X86_R12, X86_R13, X86_R14, X86_R15};
+    for (unsigned i = 0; i < OUTSIDE_REGISTERS; i++)
+        r->value[order[i]] = from[i];
+}
+
+/* --- memory ------------------------------------------------------------------------------------
+ */
+
+/* What a walk can read: the window of the stack, code in files, and other code as it is now. */
+struct sample_memory {
+    const struct outside_process *process;
+    const struct outside_sample *sample;
+    uint64_t sp;
+    bool was_cut; /* it would have read on behind the window */
+};
+
+static bool find_stack(struct walk_memory *memory, struct sample_memory *s, uint64_t address)
+{
+    enum { MOST_STACK = 1 << 30 };
+    uint64_t above = address - s->sp;
+    if (above < s->sample->stack_bytes && s->sample->stack_bytes - above >= 8) {
+        memory->start = s->sp;
+        memory->end = s->sp + s->sample->stack_bytes;
+        memory->bias = (uint64_t)(uintptr_t)s->sample->stack - s->sp;
+        return true;
+    }
+    if (s->sample->stack_bytes == s->sample->window_bytes && above < MOST_STACK)
+        s->was_cut = true;
+    return false;
+}
+
+static bool find_code(struct walk_memory *memory, const struct outside_process *p, uint64_t address)
+{
+    for (size_t i = 0; i < p->walked.count; i++) {
+        const struct outside_module *m = &p->modules.items[i];
+        uint64_t start, end;
+        if (address < p->walked.items[i].start || address >= p->walked.items[i].end || !m->file)
+            continue;
+        const void *bytes = outside_file_code(m->file, address - m->bias, &start, &end);
+        if (!bytes)
+            return false;
+        memory->start = start + m->bias;
+        memory->end = end + m->bias;
+        memory->bias = (uint64_t)(uintptr_t)bytes - memory->start;
+        return true;
+    }
+    return false;
+}
+
+/* Code that is in no file: what compilers have made at run time. It is read, never written. */
+static bool find_made_code(struct walk_memory *memory, const struct outside_process *p,
+                           uint64_t address)
+{
+    static char page[PAGE];
+    uint64_t start = address & ~(uint64_t)(PAGE - 1);
+    struct iovec to = {page, PAGE}, from = {(void *)(uintptr_t)start, PAGE};
+    if (process_vm_readv((pid_t)p->pid, &to, 1, &from, 1, 0) != PAGE)
+        return false;
+    memory->start = start;
+    memory->end = start + PAGE;
+    memory->bias = (uint64_t)(uintptr_t)page - start;
+    return true;
+}
+
+static bool find_memory(struct walk_memory *memory, uint64_t address)
+{
+    struct sample_memory *s = memory->context;
+    enum { NEAR_STACK = 64 << 20 };
+    if (find_stack(memory, s, address))
+        return true;
+    if (address - (s->sp - NEAR_STACK) < 2 * (uint64_t)NEAR_STACK) /* not as it was then */
+        return false;
+    return find_code(memory, s->process, address) || find_made_code(memory, s->process, address);
+}
+
+/* --- the walk ----------------------------------------------------------------------------------
+ */
+
+void outside_walk(struct outside_process *p, const struct outside_sample *sample, bool remembering,
+                  struct outside_walked *out)
+{
+    struct walk_registers r = {0};
+    take_registers(sample->registers, &r);
+    struct sample_memory s = {.process = p, .sample = sample, .sp = r.value[X86_RSP]};
+    struct walk_memory memory = {.start = s.sp,
+                                 .end = s.sp + sample->stack_bytes,
+                                 .bias = (uint64_t)(uintptr_t)sample->stack - s.sp,
+                                 .find_memory = find_memory,
+                                 .context = &s};
+    struct walk_modules modules = outside_process_modules(p);
+    struct walk_result result =
+        remembering
+            ? walk_frames_cached(&p->cache, &modules, &r, &memory, out->frames, OUTSIDE_MOST_FRAMES)
+            : walk_frames(&modules, &r, &memory, out->frames, OUTSIDE_MOST_FRAMES);
+    out->count = result.count;
+    out->end = result.end != WALK_COMPLETE && s.was_cut ? ARENA_GAP_WINDOW : (uint32_t)result.end;
+}
+
+/* Only the pc is known. */
+static void walk_pc(const struct outside_process *p, uint64_t pc, struct outside_walked *out)
+{
+    struct walk_modules modules = outside_process_modules(p);
+    out->count = 1;
+    out->end = ARENA_GAP_OTHER;
+    out->frames[0] = (struct walk_frame){.pc = pc, .module = UINT32_MAX, .flags = FRAME_IS_PC};
+    for (uint32_t i = 0; i < modules.count; i++)
+        if (pc >= modules.items[i].start && pc < modules.items[i].end)
+            out->frames[0].module = i;
+}
+
+static bool is_same_walk(const struct outside_walked *a, const struct outside_walked *b)
+{
+    bool same = a->count == b->count && a->end == b->end;
+    for (uint32_t i = 0; same && i < a->count; i++)
+        same = a->frames[i].pc == b->frames[i].pc && a->frames[i].module == b->frames[i].module;
+    return same;
+}
+
+/* --- the context -------------------------------------------------------------------------------
+ */
+
+static uint64_t key_of(const struct outside_process *p, const struct walk_frame *f)
+{
+    uint32_t flags =
+        (f->flags & FRAME_IS_PC ? KEY_IS_PC : 0u) | (f->flags & FRAME_GUESSED ? KEY_GUESSED : 0u);
+    if (f->module == UINT32_MAX || !p->modules.items[f->module].id)
+        return KEY_MAKE(f->pc >> 32 & 0xffffff, flags | KEY_ADDRESS, f->pc);
+    return KEY_MAKE(p->modules.items[f->module].id, flags, f->pc - p->walked.items[f->module].base);
+}
+
+static uint32_t count_kernel(struct outside *o, struct outside_process *p, struct outside_tree *t,
+                             uint32_t node, const struct outside_sample *sample)
+{
+    if (!p->kernel_id)
+        p->kernel_id = outside_arena_add_module(
+            &p->arena, &(struct outside_module_fields){.start = KERNEL_BASE,
+                                                       .end = UINT64_MAX,
+                                                       .base = KERNEL_BASE,
+                                                       .kind = MODULE_KERNEL,
+                                                       .path = "[kernel]"});
+    if (!o->names_kernel)
+        return outside_tree_child(&p->arena, t, node, KEY_MAKE(p->kernel_id, KEY_IS_PC, 0));
+    bool is_there = false;
+    for (uint64_t i = sample->chain_count; i-- > 0;) {
+        uint64_t address = sample->chain[i];
+        if (address < KERNEL_BASE || address >= PERF_CONTEXT_MAX)
+            continue;
+        bool is_pc = address == sample->ip;
+        node = outside_tree_child(
+            &p->arena, t, node,
+            KEY_MAKE(p->kernel_id, is_pc ? KEY_IS_PC : 0u, address - KERNEL_BASE));
+        is_there = true;
+    }
+    return is_there ? node
+                    : outside_tree_child(
+                          &p->arena, t, node,
+                          KEY_MAKE(p->kernel_id, KEY_IS_PC,
+                                   sample->ip >= KERNEL_BASE ? sample->ip - KERNEL_BASE : 0));
+}
+
+static void check_walk(struct outside_process *p, const struct outside_tree *t,
+                       const struct outside_sample *sample, const struct outside_walked *first)
+{
+    static struct outside_walked again;
+    outside_walk(p, sample, false, &again);
+    t->record->verify_checked++;
+    t->record->verify_differ += !is_same_walk(first, &again);
+}
+
+void outside_count(struct outside *o, struct outside_process *p, struct outside_thread *thread,
+                   const struct outside_sample *sample)
+{
+    static struct outside_walked walked;
+    struct outside_tree *t = &thread->tree;
+    uint32_t node = t->record->root;
+    walked.count = 0;
+    walked.end = WALK_COMPLETE;
+    if (sample->registers) {
+        outside_walk(p, sample, true, &walked);
+        if (o->verify)
+            check_walk(p, t, sample, &walked);
+    } else if (!sample->in_kernel) {
+        walk_pc(p, sample->ip, &walked);
+    }
+    o->samples_32 += sample->abi == OUTSIDE_ABI_32;
+    if (walked.end != WALK_COMPLETE)
+        node = outside_tree_child(&p->arena, t, node, KEY_MAKE(0, KEY_GAP, walked.end));
+    else if (!walked.count)
+        node = outside_tree_child(&p->arena, t, node, KEY_MAKE(0, KEY_LABEL, LABEL_NOT_ATTRIBUTED));
+    for (uint32_t i = walked.count; i-- > 0;)
+        node = outside_tree_child(&p->arena, t, node, key_of(p, &walked.frames[i]));
+    t->record->frames_walked += walked.count;
+    if (sample->in_kernel)
+        node = count_kernel(o, p, t, node, sample);
+    outside_tree_count(&p->arena, t, node, walked.end);
+}

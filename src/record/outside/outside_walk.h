@@ -1,0 +1,22 @@
+/* One sample: its stack, walked, and counted in the tree of its thread. */
+#ifndef RECORD_OUTSIDE_WALK_H
+#define RECORD_OUTSIDE_WALK_H
+
+#include "record/outside/outside.h"
+
+enum { OUTSIDE_MOST_FRAMES = 8192 };
+
+struct outside_walked {
+    struct walk_frame frames[OUTSIDE_MOST_FRAMES];
+    uint32_t count;
+    uint32_t end; /* enum walk_end, or ARENA_GAP_WINDOW */
+};
+
+/* Walks a stack with registers; `remembering`: in the other of two ways, with the same result. */
+void outside_walk(struct outside_process *process, const struct outside_sample *sample,
+                  bool remembering, struct outside_walked *out);
+
+void outside_count(struct outside *outside, struct outside_process *process,
+                   struct outside_thread *thread, const struct outside_sample *sample);
+
+#endif

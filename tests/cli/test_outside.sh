@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# record --outside and -p: programs that nothing gets into, and processes that run already.
+# An argument chooses checks, by a pattern.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+export CALLTRAIL=${CALLTRAIL:-$PWD/build/calltrail}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export XDG_CACHE_HOME=$work/cache
+build() { # program, source, compiler and flags
+    local program=$1 source=$2
+    shift 2
+    "$@" -g -pthread -o "$work/$program" "tests/outside/$source.c" || echo "FAIL outside: $program cannot be built"
+}
+build deep deep gcc -O0 # with frame pointers
+for name in shares strict lives kernel_time service; do
+    build $name $name gcc -O1
+done
+gcc -O2 -shared -fPIC -D_GNU_SOURCE -o "$work/same_tick.so" tests/outside/same_tick.c ||
+    echo "FAIL outside: same_tick cannot be built"
+build shares_static shares gcc -O1 -static
+build shares_asan shares gcc -O1 -fsanitize=address
+build shares_stripped shares gcc -O1 -static -s
+build shares_musl shares musl-gcc -O1
+build shares_musl_static shares musl-gcc -O1 -static
+python3 tests/outside/outside.py "$work" "$@"
