@@ -1,7 +1,7 @@
 /*
- * Handlers that interrupt the program wherever it is, and then take long, making calls of their own:
- * most samples find the program in a handler, and below it whatever it has interrupted. The chain of
- * calls is the same each time: walks through it must be complete, and no frame a guess.
+ * Handlers that interrupt the program wherever it is, and then take long, making calls of their
+ * own: most samples find the program in a handler, and below it whatever it has interrupted. The
+ * chain of calls is the same each time: walks through it must be complete, and no frame a guess.
  */
 #include "torture.h"
 
