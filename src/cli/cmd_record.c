@@ -35,7 +35,7 @@ static const char usage[] =
     "  -p, --pid PID       record processes that run already; several with commas\n"
     "      --outside       nothing of calltrail gets into the program: samples are taken and\n"
     "                      walked from outside; static programs, other libcs, kernel time\n"
-    "      --window KB     from outside: so much of each stack is seen, at most 63 (32)\n"
+    "      --window KB     from outside: so much of each stack is seen, at most 63 (as it needs)\n"
     "      --delay S       begin to sample after so many seconds\n"
     "      --duration S    sample for so many seconds\n"
     "      --no-follow     leave out the processes that it starts\n"

@@ -26,7 +26,7 @@ struct collector {
     uint64_t known_end_ns;   /* the same; 0, if it goes on or its end was not seen */
     uint64_t perf_rest[PERF_MOST_EVENTS]; /* what the kernel counted, and no context has */
     bool has_written_rest;
-    bool has_unknown_time; /* some process ended without a word of its CPU time */
+    bool has_unknown_time;      /* some process ended without a word of its CPU time */
     uint32_t outside_processes; /* that were recorded from outside, and */
     uint64_t window_bytes, lost_in_ring;
     uint64_t io_rest[2]; /* bytes read and written by the process at hand, not attributed yet */
@@ -285,11 +285,21 @@ static void each_thread(struct collector *c, const struct arena_view *v, uint32_
     vec_free(&threads);
 }
 
+/*
+ * Is the second arena of the process that the first is of, which runs another program now? From
+ * outside it is known when a process has ended, and one of the same number is another.
+ */
+static bool is_same_process(const struct server_arena *a, const struct server_arena *later)
+{
+    return a->pid == later->pid && !(a->header->source == SOURCE_OUTSIDE && a->header->said_ns &&
+                                     a->header->said_ns < later->header->start_ns);
+}
+
 /* The arena of the program that the process became, or NULL. */
 static const struct server_arena *successor_of(const struct server *s, size_t i)
 {
     for (size_t k = i + 1; k < s->arenas.count; k++)
-        if (s->arenas.items[k].pid == s->arenas.items[i].pid)
+        if (is_same_process(&s->arenas.items[i], &s->arenas.items[k]))
             return &s->arenas.items[k];
     return NULL;
 }
@@ -335,7 +345,7 @@ static uint32_t add_process(struct collector *c, size_t i)
                               .command = profile_add_string(c->writer, a->header->program),
                               .start_ns = since_1970(a->header, a->header->start_ns)};
     for (size_t k = 0; k < i; k++) {
-        if (s->arenas.items[k].pid == a->pid) {
+        if (is_same_process(&s->arenas.items[k], a)) {
             out.parent = (uint32_t)k;
             out.flags = CTP_PROCESS_EXEC;
         } else if (s->arenas.items[k].pid == a->parent_pid) {

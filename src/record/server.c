@@ -128,6 +128,7 @@ static int reopen_arena(struct server *s, const char *path, struct ct_error *err
     s->engine = record_engine_at(a.header->engine);
     memcpy(s->settings, a.header->settings, sizeof s->settings);
     s->events = a.header->events;
+    s->is_outside |= a.header->source == SOURCE_OUTSIDE;
     vec_push(&s->arenas, a);
     return CT_OK;
 }

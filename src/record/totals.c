@@ -60,6 +60,13 @@ static double percentile_ns(const struct totals *t, double share, double ticks_p
     return 0;
 }
 
+/* The CPU time that samples are taken of. */
+static double sampled_seconds(const struct totals *t, const struct server *s)
+{
+    uint32_t modes = s->events.cpu_modes ? s->events.cpu_modes : CPU_USER;
+    return (modes & CPU_USER ? t->utime_s : 0) + (modes & CPU_KERNEL ? t->stime_s : 0);
+}
+
 void totals_write(const struct totals *t, const struct fact_kinds *kinds, struct profile_writer *w,
                   enum ctp_scope scope, uint32_t index)
 {
@@ -69,9 +76,10 @@ void totals_write(const struct totals *t, const struct fact_kinds *kinds, struct
         profile_fact_u64(w, scope, index, "samples", t->samples);
         profile_fact_f64(w, scope, index, "rate_asked_hz", kinds->rate_hz);
         /* Of stacks that were looked at: a sample that stands for several makes it no faster. */
-        if (t->utime_s > 0)
+        double seconds = sampled_seconds(t, kinds->server);
+        if (seconds > 0)
             profile_fact_f64(w, scope, index, "rate_got_hz",
-                             (double)(t->samples - t->merged) / t->utime_s);
+                             (double)(t->samples - t->merged) / seconds);
         profile_fact_u64(w, scope, index, "lost", t->lost);
         profile_fact_u64(w, scope, index, "merged", t->merged);
     }
@@ -80,9 +88,11 @@ void totals_write(const struct totals *t, const struct fact_kinds *kinds, struct
     profile_fact_u64(w, scope, index, "walks_complete", t->complete);
     profile_fact_u64(w, scope, index, "walks_guessed", t->guessed);
     profile_fact_u64(w, scope, index, "walks_total", t->samples);
-    profile_fact_f64(w, scope, index, "handler_ns_p50", percentile_ns(t, 0.5, ticks));
-    profile_fact_f64(w, scope, index, "handler_ns_p99", percentile_ns(t, 0.99, ticks));
-    profile_fact_f64(w, scope, index, "handler_s", (double)t->handler_ticks / ticks / 1e9);
+    if (!kinds->server->is_outside) { /* there is no handler */
+        profile_fact_f64(w, scope, index, "handler_ns_p50", percentile_ns(t, 0.5, ticks));
+        profile_fact_f64(w, scope, index, "handler_ns_p99", percentile_ns(t, 0.99, ticks));
+        profile_fact_f64(w, scope, index, "handler_s", (double)t->handler_ticks / ticks / 1e9);
+    }
     profile_fact_f64(w, scope, index, "frames_walked_per_sample",
                      t->samples ? (double)t->walked / (double)t->samples : 0);
     if (engine->write_facts)

@@ -83,18 +83,18 @@ static void note_coverage(struct sheet *sheet)
     if (!profile_number(view, "utime_s", &user) || !profile_number(view, "stime_s", &system))
         return;
     sheet_note(sheet, "cpu time  %.3f s user, %.3f s system", user, system);
-    profile_number(view, "handler_s", &own);
+    bool has_own = profile_number(view, "handler_s", &own);
+    char took[64] = ""; /* from outside, it is not known */
     /* How much of the CPU time was in there, nobody has measured. */
     if (profile_number(view, "measured_s", &measured))
         sheet_note(sheet, "measured  %.3f s of the run (--delay, --duration)", measured);
     else if (profile_number(view, "samples", &samples) &&
              profile_number(view, "rate_asked_hz", &rate) && rate > 0 && user + system > 0) {
         double covered = samples / rate / (user + system);
-        sheet_note(sheet,
-                   "covered   %.1f%% of it; %.1f%% is not: system time, and what was lost; "
-                   "sampling took %.2f%%",
-                   100 * (covered < 1 ? covered : 1), 100 * (covered < 1 ? 1 - covered : 0),
-                   100 * own / (user + system));
+        if (has_own)
+            snprintf(took, sizeof took, "; sampling took %.2f%%", 100 * own / (user + system));
+        sheet_note(sheet, "covered   %.1f%% of it; %.1f%% is not: system time, and what was lost%s",
+                   100 * (covered < 1 ? covered : 1), 100 * (covered < 1 ? 1 - covered : 0), took);
     }
 }
 

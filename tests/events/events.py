@@ -121,7 +121,7 @@ def refuses(events, pattern):
 
 @test("bad events: one line each")
 def bad_events():
-    refuses("nonsense", "there is no event 'nonsense'; there are: cpu, wall")
+    refuses("nonsense", "there is no event 'nonsense'; there are: cpu, cpu:k, cpu:uk, wall")
     refuses("cpu,", "there is no event ''")
     refuses("cpu/5", "'cpu' has no period")
     refuses("heap/0", "bytes from 1 to 1024G, not '0'")

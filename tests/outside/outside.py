@@ -203,6 +203,33 @@ def windows():
     must(p["cut_by_window"] == 0 and p["walks_complete"] == p["samples"] > 20, "not whole")
 
 
+def larger_windows():
+    """
+    The window grows with the stacks; each sample counts once, of threads and children that were
+    made before, meanwhile and after.
+    """
+    for depth, window in ("2", 8192), ("20", 32768), ("40", 64512):
+        command = [path("deep"), depth, "3"]
+        done = record("--outside", *command)
+        same_as_plain(command, done)
+        must(done.stderr == "", done.stderr)
+        p, found = facts(), contexts()
+        must(p["window_bytes"] == window, "depth %s: window of %d" % (depth, p["window_bytes"]))
+        must((p["cut_by_window"] > 0) == (window > 8192), "%d cut" % p["cut_by_window"])
+        must(p["samples"] - p["walks_complete"] == p["cut_by_window"] < 0.5 * p["samples"],
+             "%d of %d samples cut" % (p["cut_by_window"], p["samples"]))
+        must(p["verify_differ"] == 0 and p["lost"] == 0, "differ or lost")
+        got = p["samples"] * 1.001e-3 / p["utime_s"]
+        must(0.8 < got < 1.2, "%d samples in %.3f s" % (p["samples"], p["utime_s"]))
+        must(share(found, "work", "down") > 0.5, str(found))
+    target = subprocess.Popen([path("deep"), "40", "6"], stdout=subprocess.PIPE)
+    recorder = Recorder("-p", str(target.pid))
+    target.communicate(timeout=120)
+    must(recorder.end() == 0, recorder.errors)
+    p = facts()
+    must(p["window_bytes"] == 64512 and p["cut_by_window"] < 0.5 * p["samples"], str(p))
+
+
 def fast():
     """10 kHz: each sample is there, or counted as lost."""
     command = [path("shares"), "300", "1"]
@@ -238,8 +265,8 @@ def same_tick(*command):
 PERL = r"""$x{$_ % 1000} .= $_ . chr(65 + $_ % 26) for 1 .. 400000; print length(join '', %x), "\n" """
 PYTHON = """
 def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
-def deep(n): return deep(n - 1) + 1 if n else len(sorted(str(x * x) for x in range(50000)))
-print(deep(300), fib(22), deep(30))
+def deep(n): return deep(n - 1) + 1 if n else len(sorted(str(x * x) for x in range(150000)))
+print(deep(300), fib(25), deep(30))
 """
 LUA = """
 local function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end
@@ -449,6 +476,21 @@ def refusals():
         target.communicate("\n")
 
 
+def doctor():
+    """What it says beforehand of programs and processes."""
+    for status, pattern, arguments in [
+            (0, "program +%s: can be recorded$" % path("shares"), [path("shares")]),
+            (0, "can be recorded from outside only: .* is statically linked", [path("shares_static")]),
+            (0, "can be recorded from outside only: .* not linked to glibc", [path("shares_musl")]),
+            (1, "cannot be recorded: .* no such program", ["no-such-program"]),
+            (0, "process %d can be recorded" % os.getpid(), ["-p", str(os.getpid())]),
+            (1, "there is no process 999999", ["-p", "999999"]),
+            (2, "-p needs one process", ["-p", "x"])]:
+        done = run([calltrail, "doctor", *arguments])
+        must(done.returncode == status and re.search(pattern, done.stdout + done.stderr, re.M),
+             "%s: %d %s%s" % (arguments, done.returncode, done.stdout, done.stderr))
+
+
 def anothers_process():
     """Of another user; and what permits it."""
     if os.geteuid() != 0:
@@ -616,6 +658,7 @@ CHECKS = [
     ("children and what they run", children),
     ("--delay and --duration", times),
     ("stacks higher than the window", windows),
+    ("the window grows with the stacks", larger_windows),
     ("10 kHz: samples are there or counted as lost", fast),
     ("the same ticks: perl", same_tick("perl", "-e", PERL)),
     ("the same ticks: python3", same_tick("/usr/bin/python3", "-c", PYTHON)),
@@ -632,6 +675,7 @@ CHECKS = [
     ("-p: a file that was removed", removed_file),
     ("-p: a process of another user", anothers_process),
     ("refusals", refusals),
+    ("doctor", doctor),
     ("without privileges", without_privileges),
     ("other namespaces", namespaces),
     ("kernel time", kernel_time),

@@ -203,7 +203,7 @@ static const struct rule {
 } rules[] = {
 #define FIELD(type, i, field) 0, (i) * sizeof(struct type) + offsetof(struct type, field)
     {CTP_MODULES, FIELD(ctp_module, 0, path), 9999, 4, "modules 0: its path is 9999, but"},
-    {CTP_MODULES, FIELD(ctp_module, 0, kind), 4, 4, "modules 0: its kind is 4, which is not def"},
+    {CTP_MODULES, FIELD(ctp_module, 0, kind), 5, 4, "modules 0: its kind is 5, which is not def"},
     {CTP_MODULES, FIELD(ctp_module, 0, build_id_size), 33, 4, "modules 0: its build-id is too"},
     {CTP_MODULES, FIELD(ctp_module, 0, build_id_size), 1, 4, "modules 0: its build-id goes on"},
     {CTP_FUNCTIONS, FIELD(ctp_function, 1, module), 1, 4,

@@ -2,6 +2,7 @@
 
 #include "record/kernel_names.h"
 #include "record/outside/outside_walk.h"
+#include "record/outside/outside_window.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -64,7 +65,8 @@ static void take_fork(struct outside *o, const struct outside_record *r)
         vec_push(&o->processes, p);
     }
     if (!outside_thread_find(p, r->tid))
-        outside_thread_add(p, r->tid, maker ? maker->name : "", r->time_ns);
+        outside_thread_add(p, r->tid, maker ? maker->name : "", r->time_ns)->own =
+            outside_window_own(o, r->tid, r->time_ns);
 }
 
 static void end_process(struct outside *o, struct outside_process *p, uint64_t time_ns)
@@ -152,13 +154,16 @@ static void take_sample(struct outside *o, const struct outside_record *r)
     if (r->time_ns < o->from_ns || r->time_ns >= o->until_ns)
         return;
     const struct outside_event *e = outside_event_of(&o->events, r->id);
+    const struct outside_generation *g = &o->events.generations[e ? e->generation : 0];
+    if (r->time_ns < g->from_ns || r->time_ns >= g->until_ns)
+        return; /* another event has it, with another window */
     struct outside_process *p = outside_find(o, r->pid);
     struct outside_thread *t = p ? outside_thread_find(p, r->tid) : NULL;
     if (p && r->time_ns < p->begin_ns)
         return;
     if (!p && o->events.is_wide)
         return; /* somebody else's */
-    if (t && t->is_own && e && e->tid != t->tid)
+    if (t && e && t->own == e->generation + 1 && e->tid != t->tid)
         return; /* it comes twice: from its own event, too */
     if (!p || !outside_process_need_arena(p, o->server, o->events.window_bytes)) {
         o->unattributed++;
@@ -207,4 +212,6 @@ void outside_read(struct outside *o, bool all)
     if (counted > o->lost_told)
         o->lost += counted - o->lost_told;
     settle_losses(o);
+    if (!all)
+        outside_window_adapt(o);
 }

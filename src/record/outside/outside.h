@@ -16,6 +16,7 @@ struct outside {
     bool verify;
     bool names_kernel;           /* addresses of the kernel can be told apart */
     uint64_t from_ns, until_ns;  /* samples count between these */
+    uint64_t samples, cut;       /* with the window that there is now */
     uint64_t lost_told;          /* by records */
     uint64_t lost, unattributed; /* with no arena to say it in yet */
     uint64_t samples_32;         /* of 32-bit programs, whose stacks are not walked */

@@ -1,6 +1,5 @@
 #include "record/outside/outside_arena.h"
 
-#include "record/arena_view.h"
 #include "runtime/channel_format.h"
 
 #include <string.h>
@@ -137,14 +136,4 @@ void outside_tree_count(const struct outside_arena *a, const struct outside_tree
     ((struct arena_node *)((char *)h + (uint64_t)node * 8))->count++;
     t->record->samples++;
     t->record->ends[end]++;
-}
-
-void outside_arena_sum(const struct server_arena *arena, uint64_t *samples, uint64_t *cut)
-{
-    struct arena_view v = arena_view_now(arena);
-    const struct arena_thread *t;
-    VIEW_EACH(&v, view_header(&v)->first_thread, t) {
-        *samples += t->samples;
-        *cut += t->ends[ARENA_GAP_WINDOW];
-    }
 }

@@ -54,7 +54,4 @@ uint32_t outside_tree_child(const struct outside_arena *arena, struct outside_tr
 void outside_tree_count(const struct outside_arena *arena, const struct outside_tree *tree,
                         uint32_t node, unsigned end);
 
-/* Adds up the samples of an arena, and those whose stacks were higher than the window. */
-void outside_arena_sum(const struct server_arena *arena, uint64_t *samples, uint64_t *cut);
-
 #endif

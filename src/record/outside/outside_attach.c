@@ -53,7 +53,7 @@ static int attach_threads(struct outside *o, struct outside_process *p, bool *is
         if (status != CT_OK || is_gone)
             continue;
         read_name(p->pid, tid, name);
-        outside_thread_add(p, tid, name, now_ns())->is_own = !o->events.is_wide;
+        outside_thread_add(p, tid, name, now_ns())->own = !o->events.is_wide;
         *is_new = true;
     }
     if (folder)
@@ -92,7 +92,7 @@ static bool add_children(struct outside *o, const struct outside_process *p)
 /*
  * A thread makes others while the list is read; those of one that has events inherit them. So it is
  * read again until nothing is new. One that got its events both ways is known by its own
- * (outside_thread's is_own).
+ * (outside_thread's own).
  */
 static int attach_all(struct outside *o, struct ct_error *err)
 {
@@ -119,7 +119,7 @@ static int attach_with_few_descriptors(struct outside *o, struct ct_error *err)
         return status;
     for (size_t i = 0; i < o->processes.count; i++)
         for (size_t k = 0; k < o->processes.items[i]->threads.count; k++)
-            o->processes.items[i]->threads.items[k]->is_own = false;
+            o->processes.items[i]->threads.items[k]->own = 0;
     return attach_all(o, err);
 }
 

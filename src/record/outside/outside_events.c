@@ -1,5 +1,6 @@
 #include "record/outside/outside_events.h"
 
+#include "base/clock.h"
 #include "record/outside/outside_refusal.h"
 #include "record/outside/outside_rings.h"
 
@@ -19,11 +20,12 @@ static const uint64_t REGISTERS =
 static_assert(PERF_REG_X86_IP + 1 + 8 == OUTSIDE_REGISTERS, "those of the mask");
 
 /*
- * Measured in a virtual machine: an empty record takes 15 to 16 us with windows up to 8 KB, 16 to
- * 32 KB add less than the noise, and 64 KB 10 us. The kernel takes at most 64 KB less a record's
- * other parts.
+ * Measured in a virtual machine (bench/outside.c): a record without a stack takes 16 us, with 8 KB
+ * of it 1 us more, with 32 KB 7, with 63 KB 15. Most stacks are lower than 8 KB, so the others get
+ * a larger window when they are seen. The kernel takes at most 64 KB less a record's other parts.
  */
-enum { USUAL_WINDOW = 32 << 10, LEAST_WINDOW = 1 << 10, RECORDS_IN_RING = 16 };
+static const uint64_t windows[OUTSIDE_GENERATIONS] = {8 << 10, 32 << 10, 63 << 10};
+enum { LEAST_WINDOW = 1 << 10, RECORDS_IN_RING = 16 };
 
 static int open_event(const struct perf_event_attr *a, pid_t pid, int cpu)
 {
@@ -112,7 +114,7 @@ static void choose_window(struct outside_events *e)
         if (e->rings.items[i].has_samples && e->rings.items[i].size < least_ring)
             least_ring = e->rings.items[i].size;
     e->ring_bytes = least_ring;
-    e->window_bytes = e->wanted.window_bytes ? e->wanted.window_bytes : USUAL_WINDOW;
+    e->window_bytes = e->wanted.window_bytes ? e->wanted.window_bytes : windows[0];
     while (!e->wanted.window_bytes && e->window_bytes > LEAST_WINDOW &&
            e->window_bytes > least_ring / RECORDS_IN_RING)
         e->window_bytes /= 2;
@@ -135,13 +137,21 @@ int outside_events_begin(struct outside_events *e, const struct outside_wanted *
         return status;
     }
     choose_window(e);
+    e->generations[0].until_ns = UINT64_MAX;
     return CT_OK;
+}
+
+static void close_event(struct outside_event *event)
+{
+    if (event->fd >= 0)
+        close(event->fd);
+    event->fd = -1;
 }
 
 void outside_events_end(struct outside_events *e)
 {
     for (size_t i = 0; i < e->events.count; i++)
-        close(e->events.items[i].fd);
+        close_event(&e->events.items[i]);
     for (size_t i = 0; i < e->rings.count; i++)
         outside_ring_close(&e->rings.items[i]);
     outside_waiting_free(e);
@@ -176,8 +186,11 @@ static int open_at_ring(struct perf_event_attr *a, pid_t tid, const struct outsi
 static void keep_event(struct outside_events *e, int fd, uint64_t id, pid_t tid, bool sampling)
 {
     key_set_add(&e->ids, &id);
-    vec_push(&e->events,
-             (struct outside_event){.fd = fd, .tid = (uint32_t)tid, .is_sampling = sampling});
+    vec_push(&e->events, (struct outside_event){.fd = fd,
+                                                .tid = (uint32_t)tid,
+                                                .is_sampling = sampling,
+                                                .generation = e->generation,
+                                                .opened_ns = now_ns()});
 }
 
 int outside_events_add(struct outside_events *e, pid_t tid, bool on_exec, bool *is_gone,
@@ -208,11 +221,12 @@ int outside_events_add(struct outside_events *e, pid_t tid, bool on_exec, bool *
     return CT_OK;
 }
 
+enum { ALL_PROCESSES = -1 };
+
 int outside_events_widen(struct outside_events *e, struct ct_error *err)
 {
-    enum { ALL_PROCESSES = -1 };
     for (size_t i = 0; i < e->events.count; i++)
-        close(e->events.items[i].fd);
+        close_event(&e->events.items[i]);
     e->events.count = 0;
     key_set_free(&e->ids);
     key_set_init(&e->ids, sizeof(uint64_t));
@@ -245,22 +259,81 @@ unsigned outside_events_descriptors(const struct outside_events *e, int *fds, un
     return count;
 }
 
-/* The kernel tells of losses in the ring only when there is room again, but counts them all. */
+/* Reads what was lost by an event; the kernel counts it before it tells of it in the ring. */
+static uint64_t lost_by(const struct outside_event *event)
+{
+    uint64_t values[2]; /* the count, and what was lost */
+    bool is_known = event->is_sampling && event->fd >= 0 &&
+                    read(event->fd, values, sizeof values) == sizeof values;
+    return is_known ? values[1] : 0;
+}
+
 uint64_t outside_events_lost(const struct outside_events *e)
 {
-    uint64_t sum = 0;
-    for (size_t i = 0; i < e->events.count; i++) {
-        uint64_t values[2]; /* the count, and what was lost */
-        if (e->events.items[i].is_sampling &&
-            read(e->events.items[i].fd, values, sizeof values) == sizeof values)
-            sum += values[1];
-    }
+    uint64_t sum = e->lost_before;
+    for (size_t i = 0; i < e->events.count; i++)
+        sum += lost_by(&e->events.items[i]);
     return sum;
 }
 
 void outside_events_stop(struct outside_events *e)
 {
     for (size_t i = 0; i < e->events.count; i++)
-        if (e->events.items[i].is_sampling)
+        if (e->events.items[i].is_sampling && e->events.items[i].fd >= 0)
             ioctl(e->events.items[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+/* --- larger windows ----------------------------------------------------------------------------
+ */
+
+bool outside_events_enlarge(struct outside_events *e)
+{
+    uint32_t next = e->generation + 1;
+    if (e->wanted.window_bytes || next == OUTSIDE_GENERATIONS ||
+        windows[next] > e->ring_bytes / (RECORDS_IN_RING / 2))
+        return false;
+    e->generation = next;
+    e->generations[next] = (struct outside_generation){UINT64_MAX, UINT64_MAX};
+    e->window_bytes = windows[next];
+    return true;
+}
+
+int outside_events_renew(struct outside_events *e, pid_t tid)
+{
+    struct perf_event_attr a = describe_samples(e, false);
+    if (e->is_wide) {
+        tid = ALL_PROCESSES;
+        a.inherit = a.inherit_thread = 0;
+    }
+    for (size_t i = 0; i < e->rings.count; i++) {
+        uint64_t id;
+        if (!e->rings.items[i].has_samples)
+            continue;
+        int fd = open_at_ring(&a, tid, &e->rings.items[i], &id);
+        if (fd < 0)
+            return errno == ESRCH ? CT_OK : CT_ERROR;
+        keep_event(e, fd, id, tid, true);
+    }
+    return CT_OK;
+}
+
+void outside_events_switch(struct outside_events *e, bool failed)
+{
+    uint32_t ends = failed ? e->generation : e->generation - 1;
+    if (!failed) {
+        uint64_t now = now_ns();
+        e->generations[ends].until_ns = now;
+        e->generations[e->generation].from_ns = now;
+    }
+    for (size_t i = 0; i < e->events.count; i++) {
+        struct outside_event *event = &e->events.items[i];
+        if (!event->is_sampling || event->generation != ends)
+            continue;
+        e->lost_before += failed ? 0 : lost_by(event);
+        close_event(event);
+    }
+    if (failed) { /* what has been opened is not asked for again */
+        e->wanted.window_bytes = e->window_bytes = windows[e->generation - 1];
+        e->generation--;
+    }
 }

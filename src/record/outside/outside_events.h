@@ -28,9 +28,18 @@ struct outside_wanted {
 
 /* One that was opened for a thread; what the kernel gives those that inherit it is its id, too. */
 struct outside_event {
-    int fd;
+    int fd; /* -1: it is closed */
     uint32_t tid;
     bool is_sampling;
+    uint32_t generation; /* of its window */
+    uint64_t opened_ns;
+};
+
+/* Events with a larger window take the place of others: samples count while theirs is the time. */
+enum { OUTSIDE_GENERATIONS = 3 };
+
+struct outside_generation {
+    uint64_t from_ns, until_ns;
 };
 
 /* A record that has been taken from its ring and waits for its turn. */
@@ -41,7 +50,10 @@ struct outside_ring;
 struct outside_events {
     struct outside_wanted wanted;
     uint64_t window_bytes; /* as it is */
-    uint64_t ring_bytes;   /* of samples, for each processor */
+    uint32_t generation;   /* the newest of: */
+    struct outside_generation generations[OUTSIDE_GENERATIONS];
+    uint64_t lost_before; /* by events that are closed */
+    uint64_t ring_bytes;  /* of samples, for each processor */
     VEC(struct outside_ring) rings;
     VEC(struct outside_event) events;
     struct key_set ids; /* of the events, in their order */
@@ -71,6 +83,16 @@ int outside_events_add(struct outside_events *events, pid_t tid, bool on_exec, b
  * for the reader to see.
  */
 int outside_events_widen(struct outside_events *events, struct ct_error *err);
+
+/*
+ * Events with a larger window, beside those that are there: outside_events_enlarge begins a new
+ * generation, outside_events_renew opens the sampling events of a thread (of all, where they are of
+ * all processes), and outside_events_switch ends the one before; or the new one, if it `failed`.
+ * Returns false where there is no larger one.
+ */
+bool outside_events_enlarge(struct outside_events *events);
+int outside_events_renew(struct outside_events *events, pid_t tid);
+void outside_events_switch(struct outside_events *events, bool failed);
 
 /* The event of an id, or NULL. */
 const struct outside_event *outside_event_of(const struct outside_events *events, uint64_t id);

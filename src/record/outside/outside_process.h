@@ -21,7 +21,8 @@ struct outside_thread {
     uint32_t tid;
     char name[OUTSIDE_NAME_BYTES];
     uint64_t start_ns;
-    bool is_own; /* events were opened for it; what it has inherited besides does not count */
+    uint32_t own; /* generation + 1 of the events that were opened for it: of these, what it has
+                   * inherited besides does not count; 0: none */
     bool has_tree;
     struct outside_tree tree;
 };

@@ -211,11 +211,10 @@ static void supervise(struct run *run)
 static void say_what_is_missing(const struct run *run, const char *path)
 {
     const struct server *s = run->recording.server;
-    uint64_t lost = 0, no_room = 0, samples = 0, cut = 0;
+    uint64_t lost = 0, no_room = 0;
     for (size_t i = 0; i < s->arenas.count; i++) {
         lost += s->arenas.items[i].header->lost[LOST_IN_RING];
         no_room += s->arenas.items[i].header->lost[LOST_NO_ROOM];
-        outside_arena_sum(&s->arenas.items[i], &samples, &cut);
     }
     if (!s->arenas.count)
         fprintf(stderr, "calltrail: %s: nothing was recorded\n", path ? path : "the processes");
@@ -227,12 +226,17 @@ static void say_what_is_missing(const struct run *run, const char *path)
     if (no_room)
         fprintf(stderr, "calltrail: %llu samples are lost: no room in %s\n",
                 (unsigned long long)no_room, s->folder.path);
-    if (cut * 100 > samples)
+    if (run->outside.cut * 100 > run->outside.samples)
         fprintf(stderr,
                 "calltrail: %.0f%% of the stacks are higher than the window of %u KB; --window 63 "
                 "is the most\n",
-                100.0 * (double)cut / (double)samples,
+                100.0 * (double)run->outside.cut / (double)run->outside.samples,
                 (unsigned)(run->outside.events.window_bytes >> 10));
+    size_t alive = run->child ? run->outside.processes.count : 0;
+    if (alive)
+        fprintf(stderr, "calltrail: %zu process%s on (pid %u%s), recorded up to here\n", alive,
+                alive == 1 ? " goes" : "es go", run->outside.processes.items[0]->pid,
+                alive == 1 ? "" : ", …");
     if (run->outside.samples_32)
         fprintf(stderr,
                 "calltrail: %llu samples are of 32-bit programs, whose callers are not known\n",

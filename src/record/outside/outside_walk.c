@@ -205,6 +205,10 @@ void outside_count(struct outside *o, struct outside_process *p, struct outside_
     for (uint32_t i = walked.count; i-- > 0;)
         node = outside_tree_child(&p->arena, t, node, key_of(p, &walked.frames[i]));
     t->record->frames_walked += walked.count;
+    if (sample->window_bytes == o->events.window_bytes) { /* not of an earlier one */
+        o->samples++;
+        o->cut += walked.end == ARENA_GAP_WINDOW;
+    }
     if (sample->in_kernel)
         node = count_kernel(o, p, t, node, sample);
     outside_tree_count(&p->arena, t, node, walked.end);
