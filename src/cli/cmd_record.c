@@ -142,12 +142,12 @@ static int take_option(int option, struct record_options *record, struct ct_erro
         record->outside = true;
         break;
     case 'p':
-        return read_pids(optarg, &record->pids, err) == CT_OK;
+        return read_pids(optarg, &record->pids, err);
     case 'w':
         record->window_bytes = strtoul(optarg, &end, 10) << 10;
         if (*end || !*optarg || !record->window_bytes || record->window_bytes > MOST_WINDOW)
             return ct_fail(err, "a window is a number of KB from 1 to %d, not '%s'",
-                           MOST_WINDOW >> 10, optarg) == CT_OK;
+                           MOST_WINDOW >> 10, optarg);
         break;
     case 'v':
         record->verify = true;
