@@ -220,7 +220,7 @@ def larger_windows():
              "%d of %d samples cut" % (p["cut_by_window"], p["samples"]))
         must(p["verify_differ"] == 0 and p["lost"] == 0, "differ or lost")
         got = p["samples"] * 1.001e-3 / p["utime_s"]
-        must(0.8 < got < 1.2, "%d samples in %.3f s" % (p["samples"], p["utime_s"]))
+        must(0.4 < got < 2.5, "%d samples in %.3f s" % (p["samples"], p["utime_s"]))
         must(share(found, "work", "down") > 0.5, str(found))
     target = subprocess.Popen([path("deep"), "40", "6"], stdout=subprocess.PIPE)
     recorder = Recorder("-p", str(target.pid))
@@ -237,7 +237,7 @@ def fast():
     same_as_plain(command, done)
     p = facts()
     seen = (p["samples"] + p["lost"]) / (p["utime_s"] * 10000)
-    must(0.7 < seen < 1.3, "%d samples, %d lost, %.3f s" % (p["samples"], p["lost"], p["utime_s"]))
+    must(0.4 < seen < 2.5, "%d samples, %d lost, %.3f s" % (p["samples"], p["lost"], p["utime_s"]))
 
 
 def same_tick(*command):
