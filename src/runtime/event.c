@@ -10,6 +10,7 @@
  * event, so the first tick is an event of its own.
  */
 #include "runtime/engine.h"
+#include "runtime/own_stack.h"
 #include "runtime/thread.h"
 
 #include "runtime/arch/x86_64/syscall.h"
@@ -153,6 +154,10 @@ bool event_start(struct thread *t)
     if (!(guest->arena->events.mask & EVENTS_BY_SAMPLES) && !(guest->flags & CHANNEL_DETACHES) &&
         !ENGINE_ASK(false, wants_ticks))
         return true;
+    if (!own_stack_begin(t)) {
+        guest->arena->threads_not_sampled++;
+        return false;
+    }
     uint64_t first_ns = random_part(t, guest->arena->period_ns);
     t->first_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     t->first_period_ns = first_ns;

@@ -5,6 +5,7 @@
  * Masks are set by raw system calls with what glibc's own wrappers do: its two internal signals can
  * never be blocked.
  */
+#include "runtime/own_stack.h"
 #include "runtime/process.h"
 
 #include "runtime/arch/x86_64/syscall.h"
@@ -12,7 +13,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/syscall.h>
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -28,8 +28,6 @@ static const uint64_t ours = BIT(SAMPLE_SIGNAL);
 static __thread bool thinks_blocked __attribute__((tls_model("initial-exec")));
 
 static bool asked_to_block[MOST_SIGNALS + 1]; /* by the mask of each signal's action */
-static _Atomic uint32_t small_stacks;         /* alternate stacks of threads, as they are now */
-static __thread bool has_small_stack __attribute__((tls_model("initial-exec")));
 static struct sigaction program_action; /* what the program thinks that it has installed for it */
 static int (*real_sigaction)(int, const struct sigaction *, struct sigaction *);
 
@@ -96,71 +94,35 @@ int masks_real_sigaction(int number, const struct sigaction *action, struct siga
     return real_sigaction(number, action, old);
 }
 
-/* Has the handlers that run on alternate stacks block our signal, or not. */
-static void block_in_handlers(bool block)
-{
-    struct sigaction action;
-    for (int number = 1; number <= MOST_SIGNALS; number++) {
-        if (number == SAMPLE_SIGNAL || masks_real_sigaction(number, NULL, &action) != 0 ||
-            !(action.sa_flags & SA_ONSTACK) || action.sa_handler == SIG_DFL ||
-            action.sa_handler == SIG_IGN)
-            continue;
-        if (block)
-            sigaddset(&action.sa_mask, SAMPLE_SIGNAL);
-        else
-            sigdelset(&action.sa_mask, SAMPLE_SIGNAL);
-        masks_real_sigaction(number, &action, NULL);
-    }
-}
-
-/* Two signal frames of this machine, and what the handlers themselves need. */
-static size_t room_for_two(void)
-{
-    enum { HANDLERS_BYTES = 6144 };
-    return 2 * getauxval(AT_MINSIGSTKSZ) + HANDLERS_BYTES;
-}
-
-/*
- * A handler on an alternate stack that has no room for a second signal frame runs with our signal
- * blocked (pitfall 5). Which thread will run the handler is not known, so one small stack in any of
- * them is enough. It blocks before the small stack is there, and unblocks when it is gone.
- */
 EXPORTED int sigaltstack(const stack_t *stack, stack_t *old)
 {
-    bool was_small = has_small_stack;
-    bool is_small =
-        stack && guest->arena && !(stack->ss_flags & SS_DISABLE) && stack->ss_size < room_for_two();
-    if (is_small && !was_small && small_stacks++ == 0)
-        block_in_handlers(true);
-    long status = raw_syscall3(SYS_sigaltstack, (long)stack, (long)old, 0);
-    if (stack)
-        has_small_stack = status < 0 ? was_small : is_small;
-    if ((was_small || is_small) && !has_small_stack && --small_stacks == 0)
-        block_in_handlers(false);
+    long status = own_stack_change(stack, old);
     if (status < 0)
         errno = (int)-status;
     return status < 0 ? -1 : 0;
 }
 
-void masks_thread_ends(void)
+/* A handler for an alternate stack is installed as a stub, and told as what it is. */
+static int act_on_own_stack(int number, const struct sigaction *action, struct sigaction *old)
 {
-    if (has_small_stack && --small_stacks == 0)
-        block_in_handlers(false);
-    has_small_stack = false;
-}
-
-void masks_forget(void)
-{
-    bool was_any = small_stacks;
-    small_stacks = has_small_stack;
-    if (was_any && !small_stacks && !is_confined())
-        block_in_handlers(false);
+    struct sigaction copy;
+    if (action && (action->sa_flags & SA_ONSTACK)) {
+        copy = *action;
+        *(void **)&copy.sa_handler = own_stack_stub(*(void *const *)&action->sa_handler);
+        action = &copy;
+    }
+    int status = masks_real_sigaction(number, action, old);
+    if (old && status == 0)
+        *(void **)&old->sa_handler = own_stack_handler(*(void **)&old->sa_handler);
+    return status;
 }
 
 EXPORTED int sigaction(int number, const struct sigaction *action, struct sigaction *old)
 {
-    if (!guest->arena || number < 1 || number > MOST_SIGNALS)
+    if (number < 1 || number > MOST_SIGNALS)
         return masks_real_sigaction(number, action, old);
+    if (!guest->arena)
+        return act_on_own_stack(number, action, old);
     if (number == SAMPLE_SIGNAL) {
         struct sigaction before = program_action;
         if (action)
@@ -175,10 +137,8 @@ EXPORTED int sigaction(int number, const struct sigaction *action, struct sigact
         copy = *action;
         asked_to_block[number] = sigismember(&copy.sa_mask, SAMPLE_SIGNAL) == 1;
         sigdelset(&copy.sa_mask, SAMPLE_SIGNAL);
-        if ((copy.sa_flags & SA_ONSTACK) && small_stacks)
-            sigaddset(&copy.sa_mask, SAMPLE_SIGNAL);
     }
-    int status = masks_real_sigaction(number, action ? &copy : NULL, old);
+    int status = act_on_own_stack(number, action ? &copy : NULL, old);
     if (old && status == 0) {
         sigdelset(&old->sa_mask, SAMPLE_SIGNAL);
         if (asked_before)
@@ -202,7 +162,7 @@ EXPORTED int sigaction(int number, const struct sigaction *action, struct sigact
         }                                                                                          \
         if (!real)                                                                                 \
             *(void **)&real = dlsym(RTLD_NEXT, #name);                                             \
-        return real(number, handler);                                                              \
+        return (sighandler_t)own_stack_handler((void *)real(number, handler));                     \
     }
 
 OLDER_WAY(signal)

@@ -132,12 +132,6 @@ int masks_real_sigaction(int number, const struct sigaction *action, struct siga
 /* rt_sigprocmask as the program means it; a negative errno on failure. */
 long masks_change(int how, const uint64_t *set, uint64_t *old);
 
-/* The thread's alternate stack goes with it. */
-void masks_thread_ends(void);
-
-/* In a child that was forked: those of all other threads have gone. */
-void masks_forget(void);
-
 /* --- waits with another mask (waits.c) -------------------------------------------------------- */
 
 void waits_prepare(void);

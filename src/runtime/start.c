@@ -42,7 +42,6 @@ void begin_in_child(void)
 {
     threads_forget();
     engine_forked();
-    masks_forget();
     begin(); /* the page is empty now: this is another process */
 }
 

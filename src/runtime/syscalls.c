@@ -3,6 +3,7 @@
  * masks and programs set without libc's wrappers, and filters that would kill us.
  */
 #include "runtime/memory.h"
+#include "runtime/own_stack.h"
 #include "runtime/process.h"
 
 #include "runtime/arch/x86_64/syscall.h"
@@ -11,6 +12,7 @@
 #include <errno.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -68,6 +70,23 @@ struct kernel_action {
     uint64_t mask;
 };
 
+/* As masks.c does for libc's: handlers for alternate stacks are installed as stubs. */
+static long act(long number, const struct kernel_action *action, struct kernel_action *old,
+                long mask_bytes)
+{
+    struct kernel_action copy;
+    if (action && memory_can_be_read((uint64_t)action) &&
+        memory_can_be_read((uint64_t)&action->mask) && (action->flags & SA_ONSTACK)) {
+        copy = *action;
+        copy.handler = own_stack_stub(action->handler);
+        action = &copy;
+    }
+    long status = raw_syscall4(SYS_rt_sigaction, number, (long)action, (long)old, mask_bytes);
+    if (status == 0 && old)
+        old->handler = own_stack_handler(old->handler);
+    return status;
+}
+
 long watched_syscall(long number, long a, long b, long c, long d, long e)
     __attribute__((visibility("hidden")));
 
@@ -79,9 +98,11 @@ long watched_syscall(long number, long a, long b, long c, long d, long e)
         if (d == sizeof(uint64_t) && is_usable(b) && is_usable(c))
             return as_libc(masks_change((int)a, (const uint64_t *)b, (uint64_t *)c));
         return as_libc(raw_syscall4(number, a, b, c, d)); /* the kernel says what is wrong */
+    case SYS_sigaltstack:
+        return as_libc(own_stack_change((const stack_t *)a, (stack_t *)b));
     case SYS_rt_sigaction: /* our handler stays, and is nobody's business */
         if (!guest->arena || a != SAMPLE_SIGNAL)
-            return as_libc(raw_syscall4(number, a, b, c, d));
+            return as_libc(act(a, (const struct kernel_action *)b, (struct kernel_action *)c, d));
         if (c && memory_can_be_read((uint64_t)c))
             memset((void *)c, 0, sizeof(struct kernel_action));
         return 0;

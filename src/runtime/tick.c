@@ -5,6 +5,7 @@
  */
 #include "runtime/charge.h"
 #include "runtime/engine.h"
+#include "runtime/own_stack.h"
 
 #include "runtime/arch/x86_64/sample_layout.h"
 #include "runtime/arch/x86_64/syscall.h"
@@ -59,18 +60,22 @@ static uint64_t most_ticks(const struct thread *t)
     return ns * TICKS;
 }
 
-/* Called by sample_entry, which has seen that there is stack for it. */
-void sample_on_signal(int number, siginfo_t *info, void *context)
+/* Called by sample_entry, which has seen that there is stack for it, and whether that is ours. */
+void sample_on_signal(int number, siginfo_t *info, void *context, const struct own_stack *own)
     __attribute__((visibility("hidden")));
 void sample_entry(int number, siginfo_t *info, void *context) __attribute__((visibility("hidden")));
 
-void sample_on_signal(int number, siginfo_t *info, void *context)
+void sample_on_signal(int number, siginfo_t *info, void *context, const struct own_stack *own)
 {
     (void)number;
     uint64_t start = time_stamp();
-    struct thread *t = thread_self();
     if (!guest->arena)
         return;
+    if (own && !own_stack_has_libc_thread(own)) { /* nothing that is thread-local is there */
+        arena_count_loss(LOST_NO_THREAD);
+        return;
+    }
+    struct thread *t = own ? own->thread : thread_self();
     if (!t || t->of != guest || !t->record) {
         arena_count_loss(LOST_NO_THREAD);
         return;
@@ -119,7 +124,8 @@ void sample_on_signal(int number, siginfo_t *info, void *context)
  */
 void tick_install(void)
 {
-    struct sigaction action = {.sa_sigaction = sample_entry, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigaction action = {.sa_sigaction = sample_entry,
+                               .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
     /* sigfillset leaves out the two of libc's own, one of which cancels threads. */
     memset(&action.sa_mask, 0xff, sizeof action.sa_mask);
     masks_real_sigaction(SAMPLE_SIGNAL, &action, NULL);

@@ -342,7 +342,10 @@ CASES = [
     # 5: handlers on small stacks
     Case("r05_altstack", checks=[ms("in_handler", 90, below="called_main_stack"),
                                  ms("on_user", 100, below="main")]),
-    Case("r05_forked", checks=[processes(3), ms("in_handler", 50, 150)]),
+    Case("r05_forked", checks=[processes(3), ms("in_handler", 150)]),
+    # 48: stacks without room for a signal frame
+    Case("r48_small_stacks", complete=0.3, checks=[ms("at_the_end", 20)]),
+    Case("r48_own_altstack", checks=[ms("in_handler", 500), processes(2)]),
     # 9, 10: unwinding
     Case("r09_cancel", "r09_cancel.cpp", compiler="cxx"),
     # While the unwinder installs the context of a landing pad, the saved registers in its frame are

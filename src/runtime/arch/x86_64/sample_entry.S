@@ -1,12 +1,15 @@
 /*
- * The handler of our signal, as the kernel calls it: on the stack of whatever it interrupted, which
- * may be about to overflow. The kernel found room for its frame; the C code needs some more, and a
- * fault in it would be the end of a program that handles its overflows (pitfall 13). So this looks
- * first, without a stack of its own: is the page there in which that room ends? Where it is not, the
- * C code gets a stack that all threads share; a tick for which that is not free in time is one that
- * has never arrived, and counts as lost.
+ * The handler of our signal, as the kernel calls it: on a stack of ours (own_stack.h).
+ *
+ * Where the program has set another one in a way that we do not see, it is on that, or on the stack
+ * of whatever it interrupted, which may be about to overflow. The kernel found room for its frame;
+ * the C code needs some more, and a fault in it would be the end of a program that handles its
+ * overflows (pitfall 13). So this looks first, without a stack of its own: is the page there in which
+ * that room ends? Where it is not, the C code gets a stack that all threads share; a tick for which
+ * that is not free in time is one that has never arrived, and counts as lost.
  *
  * On entry: rdi the number of the signal, rsi its siginfo, rdx the context, rsp the return address.
+ * The C code gets our stack, or NULL, in rcx.
  */
 #include "runtime/arch/x86_64/sample_layout.h"
 
@@ -23,6 +26,22 @@
 sample_entry:
         .cfi_startproc
         endbr64
+        mov     CONTEXT_STACK_SIZE(%rdx), %rax
+        cmp     $OWN_STACK_BYTES, %rax          /* a stack like ours, */
+        jne     0f
+        mov     CONTEXT_STACK(%rdx), %rcx
+        mov     %rsp, %r8
+        sub     %rcx, %r8
+        cmp     %rax, %r8                       /* on it, */
+        jae     0f
+        movabs  $OWN_STACK_MAGIC, %r9
+        cmp     %r9, (%rcx,%rax)                /* and is it ours? */
+        jne     0f
+        add     %rax, %rcx                      /* struct own_stack */
+        cmp     $SAMPLE_ROOM, %r8               /* a handler that we have not seen may be there */
+        jae     sample_on_signal
+        ret
+0:      xor     %ecx, %ecx
         lea     -SAMPLE_ROOM(%rsp), %r8         /* where the room ends */
         mov     thread_current@gottpoff(%rip), %rax
         mov     %fs:(%rax), %rax                /* the thread, if it is known */
@@ -43,15 +62,16 @@ sample_entry:
         mov     $SAMPLE_SIGNAL_NUMBER, %edi
         mov     %r9, %rsi
         mov     %r8, %rdx
+        mov     $0, %ecx                /* a system call changes it */
         cmp     $-EINVAL, %rax          /* that it was read is all that is wanted */
         je      sample_on_signal
-        mov     $MOST_TRIES, %ecx
+        mov     $MOST_TRIES, %r10d
 2:      mov     $1, %eax
         xchg    %eax, in_use(%rip)
         test    %eax, %eax
         jz      3f
         pause
-        dec     %ecx
+        dec     %r10d
         jnz     2b
         ret
 3:      lea     stack_end(%rip), %rax
