@@ -4,6 +4,7 @@
 #include "profile/profile.h"
 #include "record/frames.h"
 #include "record/grow.h"
+#include "record/language.h"
 #include "record/metrics.h"
 #include "record/totals.h"
 
@@ -424,6 +425,9 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     add_facts(c, CTP_SCOPE_PROCESS, process, &c->process);
     profile_fact_string(c->writer, CTP_SCOPE_PROCESS, process, "sampled_by",
                         source_name(h->source));
+    const char *consequence = language_consequence(h->languages);
+    if (consequence)
+        profile_fact_string(c->writer, CTP_SCOPE_PROCESS, process, "restricted", consequence);
     totals_add(&c->all, &c->process);
     frames_end(&c->frames);
 }

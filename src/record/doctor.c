@@ -2,6 +2,7 @@
 
 #include "map/cache.h"
 #include "record/folder.h"
+#include "record/language.h"
 #include "record/probe.h"
 #include "record/target.h"
 #include "runtime/arena_format.h"
@@ -100,7 +101,11 @@ static int print_program(FILE *out, const char *program)
         fprintf(out, "  program           cannot be recorded: %s\n", err.text);
         return 1;
     }
-    fprintf(out, "  program           %s: can be recorded\n", path);
+    char *elf = target_elf(path);
+    const char *consequence = language_consequence(language_of_file(elf));
+    fprintf(out, "  program           %s: can be recorded%s%s\n", path,
+            consequence ? "; it is " : "", consequence ? consequence : "");
+    free(elf);
     free(path);
     return 0;
 }

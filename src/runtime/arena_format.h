@@ -118,7 +118,7 @@ struct arena_header {
     _Atomic uint32_t detach; /* the supervisor's word: put the code back */
     uint32_t is_detached;    /* and it is */
     uint32_t is_too_high;    /* the engine wants it low, and there was no room: nothing is edited */
-    uint32_t unused_too;
+    _Atomic uint32_t languages;        /* bits of enum arena_language: of the modules, so far */
     char program[ARENA_PROGRAM_BYTES]; /* what it runs, by the supervisor */
 
     struct arena_events events;
@@ -195,6 +195,10 @@ struct arena_module {
 };
 
 enum arena_module_kind { MODULE_FILE, MODULE_VDSO };
+
+/* Whose runtimes find frames by their return addresses: nothing is marked. Go's threads are not
+ * sampled: its signal handlers and stacks are its own. */
+enum arena_language { LANGUAGE_GO = 1, LANGUAGE_OCAML = 2 };
 
 struct arena_thread {
     uint32_t next;

@@ -233,14 +233,16 @@ bool channel_attach(void)
 }
 
 static const void *ask_for(uint32_t kind, uint32_t expected, int file, const char *path,
-                           size_t *bytes)
+                           size_t *bytes, uint32_t *flags)
 {
     lock_message();
     message.kind = kind;
     size_t length = strnlen(path, sizeof message.text - 1);
     memcpy(message.text, path, length);
     message.text_bytes = (uint32_t)length;
+    message.flags = 0;
     int fd = ask(file, expected);
+    *flags = message.flags;
     unlock_message();
     struct stat status;
     if (fd < 0)
@@ -253,12 +255,13 @@ static const void *ask_for(uint32_t kind, uint32_t expected, int file, const cha
     return map_descriptor(fd, (uint64_t)status.st_size, PROT_READ);
 }
 
-const void *channel_ask_map(int file, const char *path, size_t *bytes)
+const void *channel_ask_map(int file, const char *path, size_t *bytes, uint32_t *languages)
 {
-    return ask_for(CHANNEL_MAP, CHANNEL_MAP_IS, file, path, bytes);
+    return ask_for(CHANNEL_MAP, CHANNEL_MAP_IS, file, path, bytes, languages);
 }
 
 const void *channel_ask_plan(int file, const char *path, size_t *bytes)
 {
-    return ask_for(CHANNEL_PLAN, CHANNEL_PLAN_IS, file, path, bytes);
+    uint32_t flags;
+    return ask_for(CHANNEL_PLAN, CHANNEL_PLAN_IS, file, path, bytes, &flags);
 }

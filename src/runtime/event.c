@@ -154,7 +154,7 @@ bool event_start(struct thread *t)
     if (!(guest->arena->events.mask & EVENTS_BY_SAMPLES) && !(guest->flags & CHANNEL_DETACHES) &&
         !ENGINE_ASK(false, wants_ticks))
         return true;
-    if (!own_stack_begin(t)) {
+    if ((guest->arena->languages & LANGUAGE_GO) || !own_stack_begin(t)) {
         guest->arena->threads_not_sampled++;
         return false;
     }

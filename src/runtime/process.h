@@ -75,7 +75,7 @@ bool channel_attach(void);
 bool channel_map_more(uint64_t least);
 
 /* The map of a file that is open here: its bytes, mapped read-only, or NULL. */
-const void *channel_ask_map(int file, const char *path, size_t *bytes);
+const void *channel_ask_map(int file, const char *path, size_t *bytes, uint32_t *languages);
 
 /* The same for its edit plan. */
 const void *channel_ask_plan(int file, const char *path, size_t *bytes);

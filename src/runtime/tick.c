@@ -82,6 +82,11 @@ void sample_on_signal(int number, siginfo_t *info, void *context, const struct o
     }
     event_count_fired(t);
     t->record->arrived++;
+    if ((guest->arena->languages & LANGUAGE_GO) && !is_confined()) { /* it has been loaded since */
+        event_stop(t);
+        guest->arena->threads_not_sampled++;
+        return;
+    }
     if (ENGINE_ASK(false, tick, t))
         return;
     if (t->first_period_ns) {

@@ -273,6 +273,39 @@ def make_unexecutable(folder):
     os.chmod(os.path.join(folder, "r18_not_executable"), 0o644)
 
 
+def built(command, source, folder, env=None):
+    """Builds from a copy, since compilers leave files next to the source. None: it is there."""
+    if not shutil.which(command[0]):
+        return "there is no " + command[0]
+    shutil.copy(os.path.join(os.path.dirname(os.path.abspath(__file__)), source), folder)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True,
+                          env={**os.environ, **(env or {})})
+    return "does not build: " + done.stderr.strip() if done.returncode else None
+
+
+def with_ocaml(source, out, *flags):
+    return lambda folder: built(["ocamlopt", "-g", *flags, source, "-o", out], source, folder)
+
+
+def with_go(source, out):
+    return lambda folder: built(["go", "build", "-o", out, source], source, folder,
+                                {"CGO_ENABLED": "1", "GOFLAGS": "-mod=mod",
+                                 "GOCACHE": os.path.join(folder, "go-cache")})
+
+
+def restricted(word):
+    def check(result):
+        said = result.info["processes"][0].get("restricted", "nothing")
+        if word not in said:
+            return "restricted: %s, not a word of %s" % (said, word)
+    return check
+
+
+def no_marks(result):
+    if result.info.get("marks_set"):
+        return "%d marks were set" % result.info["marks_set"]
+
+
 def make_folder(folder):
     """Plugins where only the library that loads them looks."""
     os.mkdir(os.path.join(folder, "plugins"))
@@ -346,6 +379,14 @@ CASES = [
     # 48: stacks without room for a signal frame
     Case("r48_small_stacks", complete=0.3, checks=[ms("at_the_end", 20)]),
     Case("r48_own_altstack", checks=[ms("in_handler", 500), processes(2)]),
+    # 49: runtimes that find their frames by return address
+    Case("r49_ocaml", source="-", prepare=with_ocaml("r49_ocaml.ml", "r49_ocaml"), complete=0.9,
+         checks=[restricted("OCaml"), no_marks]),
+    Case("r49_loaded", prepare=with_ocaml("r49_library.ml", "r49_library.so", "-output-complete-obj",
+                                          "-runtime-variant", "_pic"), complete=0.9,
+         checks=[restricted("OCaml"), ms("before", 50)]),
+    Case("r49_go", source="-", prepare=with_go("r49_go.go", "r49_go"), burns=False,
+         checks=[restricted("Go"), no_marks]),
     # 9, 10: unwinding
     Case("r09_cancel", "r09_cancel.cpp", compiler="cxx"),
     # While the unwinder installs the context of a landing pad, the saved registers in its frame are

@@ -183,6 +183,8 @@ bool sample_take(struct thread *t, const ucontext_t *context, uint64_t ticks)
         verify(t, modules, &r, at_first);
     if (trampoline_is_on())
         trampoline_mark(t, modules, mark, &met);
+    else if (t->mark.set) /* what has been loaded since does not permit it */
+        trampoline_unmark(t, r.value[X86_RSP]);
     return true;
 }
 

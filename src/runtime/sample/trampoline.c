@@ -98,7 +98,7 @@ void trampoline_begin(void)
 
 bool trampoline_is_on(void)
 {
-    return enabled;
+    return enabled && !guest->arena->languages;
 }
 
 /* --- the table ------------------------------------------------------------------------------ */
@@ -532,7 +532,7 @@ void *trampoline_bounce(uint32_t number, uint64_t sp)
         while (frame > 1 && !goes_up && !is_guessed_from_here(t, frame - 1))
             goes_up = place_of(t, --frame, &place);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        goes_up = goes_up && t->stack.serial == serial && t->mark.set;
+        goes_up = goes_up && t->stack.serial == serial && t->mark.set && trampoline_is_on();
         t->mark.set = false;
     }
     if (m->was_left)
