@@ -68,25 +68,33 @@ static void say(struct own_stack *own, uint64_t start, uint64_t bytes)
 
 /* --- threads --------------------------------------------------------------------------------- */
 
-/* Without a system call where the processor and the kernel permit. */
+static int can_read_fs_base =
+    -1; /* without a system call: the processor and the kernel permit it */
+
 static uint64_t read_fs_base(void)
 {
+    uint64_t base;
+    __asm__ volatile("rdfsbase %0" : "=r"(base));
+    return base;
+}
+
+static uint64_t find_fs_base(void)
+{
     enum { HAS_RDFSBASE = 2 }; /* in AT_HWCAP2 */
-    static int permitted = -1;
     uint64_t base = 0;
-    if (permitted < 0)
-        permitted = (getauxval(AT_HWCAP2) & HAS_RDFSBASE) != 0;
-    if (permitted)
-        __asm__ volatile("rdfsbase %0" : "=r"(base));
-    else if (!is_confined())
-        raw_syscall3(SYS_arch_prctl, ARCH_GET_FS, (long)&base, 0);
+    if (can_read_fs_base < 0)
+        can_read_fs_base = (getauxval(AT_HWCAP2) & HAS_RDFSBASE) != 0;
+    if (can_read_fs_base)
+        return read_fs_base();
+    raw_syscall3(SYS_arch_prctl, ARCH_GET_FS, (long)&base, 0);
     return base;
 }
 
 bool own_stack_has_libc_thread(const struct own_stack *own)
 {
-    uint64_t base = read_fs_base();
-    return base == own->fs_base || !base;
+    if (can_read_fs_base)
+        return read_fs_base() == own->fs_base;
+    return is_confined() || find_fs_base() == own->fs_base;
 }
 
 static struct own_stack *make(void)
@@ -119,7 +127,7 @@ bool own_stack_begin(struct thread *t)
         return false;
     }
     own->thread = t;
-    own->fs_base = read_fs_base();
+    own->fs_base = find_fs_base();
     say(own, (uint64_t)old.ss_sp, old.ss_size);
     are_in_use = true;
     mine = own;

@@ -387,6 +387,9 @@ CASES = [
          checks=[restricted("OCaml"), ms("before", 50)]),
     Case("r49_go", source="-", prepare=with_go("r49_go.go", "r49_go"), burns=False,
          checks=[restricted("Go"), no_marks]),
+    # 50: thread pointers that are not libc's
+    Case("r50_thread_pointer", complete=0.9, exact_not="stubs count in thread-local memory: a limit of the engine",
+         checks=[ms("burn_ms", 30)]),
     # 9, 10: unwinding
     Case("r09_cancel", "r09_cancel.cpp", compiler="cxx"),
     # While the unwinder installs the context of a landing pad, the saved registers in its frame are
