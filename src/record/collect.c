@@ -425,7 +425,9 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     add_facts(c, CTP_SCOPE_PROCESS, process, &c->process);
     profile_fact_string(c->writer, CTP_SCOPE_PROCESS, process, "sampled_by",
                         source_name(h->source));
-    const char *consequence = language_consequence(h->languages);
+    const char *consequence =
+        h->is_silent ? "not measured to its end: a filter for system calls does not permit it"
+                     : language_consequence(h->languages);
     if (consequence)
         profile_fact_string(c->writer, CTP_SCOPE_PROCESS, process, "restricted", consequence);
     totals_add(&c->all, &c->process);

@@ -109,7 +109,7 @@ struct arena_header {
     uint32_t flags;              /* enum channel_flags */
     uint32_t tick_cost_ns;       /* CPU time of a tick's signal that is no user time, about */
     uint32_t engine;             /* enum engine_number */
-    uint32_t unused;
+    uint32_t is_silent;          /* a filter for system calls has ended all measuring */
     uint64_t settings[ENGINE_SETTINGS];       /* the engine's options */
     uint64_t engine_process[ENGINE_PROCESS];  /* what it says of the process */
     _Atomic uint64_t sites, sites_not_edited; /* of the modules that were edited */

@@ -19,11 +19,21 @@ static bool has_address;
 /* One at a time: the structure is too large for a small stack. */
 static struct channel_message message;
 
+unsigned channel_filters(const char *value)
+{
+    const char *at = strrchr(value, ',');
+    unsigned number = 0;
+    for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++)
+        number = number * 10 + (unsigned)(*at - '0');
+    return number;
+}
+
 bool channel_set_address(const char *value)
 {
     enum { BOTH_NAMES = 2 * (CHANNEL_NAME_BYTES + 1) };
     static const char name[] = "/" CHANNEL_SOCKET;
-    size_t length = strlen(value);
+    const char *end = strrchr(value, ',');
+    size_t length = end ? (size_t)(end - value) : 0;
     if (length <= BOTH_NAMES || length - BOTH_NAMES + sizeof name > sizeof in_folder.sun_path ||
         value[CHANNEL_NAME_BYTES] != ',' || value[BOTH_NAMES - 1] != ',')
         return false;

@@ -12,8 +12,8 @@
 
 #include <stdint.h>
 
-/* In the environment: the socket's name, the secret, both 32 hexadecimal digits, and the folder,
- * with commas between them. */
+/* In the environment: the socket's name, the secret, both 32 hexadecimal digits, the folder, and
+ * how many filters for system calls the supervisor has, with commas between them. */
 #define CHANNEL_VARIABLE "CALLTRAIL_CHANNEL"
 
 #define CHANNEL_SOCKET   "socket" /* its name in the folder */

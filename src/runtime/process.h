@@ -68,6 +68,9 @@ void arena_count_loss(enum arena_loss why);
 /* Remembers where the supervisor is, from the value of the environment variable. */
 bool channel_set_address(const char *value);
 
+/* How many filters for system calls the supervisor itself has, by the same value. */
+unsigned channel_filters(const char *value);
+
 /* Says hello and maps the arena. False: not to be recorded, or nobody is there. */
 bool channel_attach(void);
 
@@ -140,8 +143,30 @@ void waits_prepare(void);
 
 void syscalls_prepare(void);
 
+/* Have time stamps been seen to be forbidden (PR_SET_TSC)? Then none is taken, nor is libc asked.
+ */
+extern bool time_stamps_are_forbidden;
+
+/* The time stamp counter; 0 where the program has forbidden it. */
+uint64_t time_stamp_or_0(void);
+
+/* --- filters for system calls (confined.c) --------------------------------------------------- */
+
+/* How many there are without any of the program's. */
+void confined_expect(unsigned filters);
+
+/* Are there more than we know of? And the same with what follows from it. */
+bool confined_by_others(void);
+bool confined_look(void);
+
 /* Has the program installed a filter for system calls? Then we make no more than we must. */
 bool is_confined(void);
+
+/* And does it forbid even that? There are no samples then. */
+bool may_call_nothing(void);
+
+/* prctl or seccomp, by which the program installs one; a negative errno on failure. */
+long confined_install(long number, long a, long b, long c, long d, long e);
 
 /* --- programs that are started (exec.c) ----------------------------------------------------- */
 
@@ -166,6 +191,12 @@ uint64_t tick_settle(struct thread *thread);
 /* The calling thread's event begins. False, and counted, where none can be had. */
 bool event_start(struct thread *thread);
 void event_stop(struct thread *thread);
+
+/* The same, and none of its signals is pending any more. */
+void event_stop_and_drain(struct thread *thread);
+
+/* Another thread's event ends; the thread may be looking at its records at this moment. */
+void event_silence(struct thread *thread);
 
 /* The first tick has come, after a random part of a period: does it count? */
 bool event_first_tick(struct thread *thread);

@@ -42,7 +42,8 @@ void begin_in_child(void)
 {
     threads_forget();
     engine_forked();
-    begin(); /* the page is empty now: this is another process */
+    if (!confined_look())
+        begin(); /* the page is empty now: this is another process */
 }
 
 /* Takes a variable out of the environment: the program sees what it would see without us. */
@@ -142,7 +143,8 @@ static __attribute__((constructor)) void start(int argc, char **argv, char **env
         return;
     char *preload = take_preload(environment);
     exec_put_back(preload, preload ? address : NULL);
-    if (!channel_set_address(strchr(address, '=') + 1) || !make_wiped_page())
+    confined_expect(channel_filters(strchr(address, '=') + 1));
+    if (confined_look() || !channel_set_address(strchr(address, '=') + 1) || !make_wiped_page())
         return;
     threads_prepare();
     /* _start has its arguments from the stack, and pushes two words and the return address. */

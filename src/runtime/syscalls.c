@@ -18,14 +18,21 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-static bool has_filter; /* a child inherits the filter, and this */
-
 /* What syscall() jumps to for all that is not watched (syscall_entry.S). */
 long (*real_syscall)(long, ...) __attribute__((visibility("hidden")));
 
-bool is_confined(void)
+bool time_stamps_are_forbidden;
+
+/*
+ * The program may forbid it for a thread by a call that we do not see, so the kernel is asked,
+ * where that is allowed: a fault in a handler would be the end of the program.
+ */
+uint64_t time_stamp_or_0(void)
 {
-    return has_filter;
+    int how = PR_TSC_ENABLE;
+    if (!is_confined())
+        raw_syscall3(SYS_prctl, PR_GET_TSC, (long)&how, 0);
+    return how == PR_TSC_SIGSEGV || time_stamps_are_forbidden ? 0 : time_stamp();
 }
 
 static long as_libc(long status)
@@ -34,21 +41,6 @@ static long as_libc(long status)
         return status;
     errno = (int)-status;
     return -1;
-}
-
-/*
- * A filter that the program installs nearly always lists the calls that it needs itself, and may
- * kill at any other. From then on we make none: threads and children that come later are not
- * measured, which is counted.
- */
-static long install_filter(long number, long a, long b, long c, long d, long e)
-{
-    bool before = has_filter;
-    has_filter = true;
-    long status = raw_syscall6(number, a, b, c, d, e, 0);
-    if (status < 0)
-        has_filter = before;
-    return as_libc(status);
 }
 
 static bool installs_filter(long number, long a)
@@ -111,8 +103,11 @@ long watched_syscall(long number, long a, long b, long c, long d, long e)
     case SYS_prctl:
     case SYS_seccomp:
         if (installs_filter(number, a))
-            return install_filter(number, a, b, c, d, e);
-        return as_libc(raw_syscall6(number, a, b, c, d, e, 0));
+            return as_libc(confined_install(number, a, b, c, d, e));
+        status = raw_syscall6(number, a, b, c, d, e, 0);
+        if (status == 0 && number == SYS_prctl && a == PR_SET_TSC)
+            time_stamps_are_forbidden |= b == PR_TSC_SIGSEGV;
+        return as_libc(status);
     default: /* fork, or clone as a fork */
         status = raw_syscall6(number, a, b, c, d, e, 0);
         if (status == 0)

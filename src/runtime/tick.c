@@ -68,7 +68,7 @@ void sample_entry(int number, siginfo_t *info, void *context) __attribute__((vis
 void sample_on_signal(int number, siginfo_t *info, void *context, const struct own_stack *own)
 {
     (void)number;
-    uint64_t start = time_stamp();
+    uint64_t start = time_stamp_or_0();
     if (!guest->arena)
         return;
     if (own && !own_stack_has_libc_thread(own)) { /* nothing that is thread-local is there */
@@ -92,7 +92,7 @@ void sample_on_signal(int number, siginfo_t *info, void *context, const struct o
     if (t->first_period_ns) {
         if (!event_first_tick(t))
             return;
-        start = time_stamp(); /* once in a thread's life: no reason to pause after it */
+        start = start ? time_stamp() : 0; /* once in a thread's life: no reason to pause after it */
     }
     uint64_t sp = (uint64_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RSP];
     if (guest->arena->paused || guest->arena->program_paused || guest->arena->detach) {
@@ -114,7 +114,7 @@ void sample_on_signal(int number, siginfo_t *info, void *context, const struct o
     }
     t->busy = 1;
     unsigned share = engine()->sample(t, context, ticks) ? SHARE : SHARE_WITHOUT_ROOM;
-    t->handler_end = time_stamp();
+    t->handler_end = start ? time_stamp() : 0;
     uint64_t took = t->handler_end - start;
     t->pause_ticks = share * (took < most_ticks(t) ? took : most_ticks(t));
     t->record->handler_ticks += took;

@@ -390,6 +390,14 @@ CASES = [
     # 50: thread pointers that are not libc's
     Case("r50_thread_pointer", complete=0.9, exact_not="stubs count in thread-local memory: a limit of the engine",
          checks=[ms("burn_ms", 30)]),
+    # 51: calls and instructions that the program forbids
+    *[Case("r51_" + what, "r51_filters.c", arguments=[what], complete=0.9,
+           checks=[ms("before_filter", 40), restricted("filter")])
+      for what in ("sigreturn", "mask", "errno", "strict", "all")],
+    Case("r51_inherited", "r51_filters.c", arguments=["inherited"], complete=0.9,
+         exact_not="a call that is new needs a system call, which a filter that nobody has seen forbids",
+         checks=[ms("before_filter", 40)]),
+    Case("r51_tsc", checks=[ms("without_stamps", 100)]),
     # 9, 10: unwinding
     Case("r09_cancel", "r09_cancel.cpp", compiler="cxx"),
     # While the unwinder installs the context of a landing pad, the saved registers in its frame are
