@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -28,7 +29,17 @@ static const uint64_t ours = BIT(SAMPLE_SIGNAL);
 static __thread bool thinks_blocked __attribute__((tls_model("initial-exec")));
 
 static bool asked_to_block[MOST_SIGNALS + 1]; /* by the mask of each signal's action */
-static struct sigaction program_action; /* what the program thinks that it has installed for it */
+
+/* What the program has installed for our signal, which it may use as any other. */
+static struct sigaction program_action;
+
+/* One that came while the program had it blocked: signo, errno, code, who sent it, and its value.
+ */
+static __thread struct {
+    int numbers[4];
+    uint64_t rest[2];
+} held __attribute__((tls_model("initial-exec")));
+
 static int (*real_sigaction)(int, const struct sigaction *, struct sigaction *);
 
 /*
@@ -38,6 +49,17 @@ static int (*real_sigaction)(int, const struct sigaction *, struct sigaction *);
 static bool is_full(uint64_t mask)
 {
     return !~(mask | ours | libc_internal | BIT(SIGKILL) | BIT(SIGSTOP));
+}
+
+/* Sends again what was held, when the program permits it. */
+static void let_go(void)
+{
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    memcpy(&info, &held, sizeof held);
+    held.numbers[0] = 0;
+    raw_syscall4(SYS_rt_tgsigqueueinfo, raw_syscall3(SYS_getpid, 0, 0, 0),
+                 raw_syscall3(SYS_gettid, 0, 0, 0), SAMPLE_SIGNAL, (long)&info);
 }
 
 long masks_change(int how, const uint64_t *set, uint64_t *old)
@@ -53,6 +75,8 @@ long masks_change(int how, const uint64_t *set, uint64_t *old)
         thinks_blocked = (said & ours) != 0;
     else if (said & ours)
         thinks_blocked = how == SIG_BLOCK;
+    if (held.numbers[0] && !thinks_blocked)
+        let_go();
     return 0;
 }
 
@@ -102,6 +126,54 @@ EXPORTED int sigaltstack(const stack_t *stack, stack_t *old)
     return status < 0 ? -1 : 0;
 }
 
+/* No tick comes in a system call: whether a signal of the program's ends one is the program's word.
+ */
+static void use_action(const struct sigaction *action)
+{
+    bool has_handler = action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
+    program_action = *action;
+    tick_install(!has_handler || (action->sa_flags & SA_RESTART));
+}
+
+void masks_begin(void)
+{
+    masks_real_sigaction(SAMPLE_SIGNAL, NULL, &program_action); /* it may be ignored */
+}
+
+/* A signal of our number, but not from an event: what is to be done with its frame. */
+struct forwarded masks_forward(uint64_t frame, const struct own_stack *own, const siginfo_t *info)
+{
+    struct forwarded none = {0, NULL};
+    const ucontext_t *context = (const ucontext_t *)(frame + sizeof(uint64_t));
+    const struct sigaction action = program_action;
+    uint64_t mask;
+    if (own && !own_stack_has_libc_thread(own))
+        return none;
+    if (thinks_blocked) {
+        memcpy(&held, info, sizeof held);
+        return none;
+    }
+    if (action.sa_handler == SIG_IGN)
+        return none;
+    if (action.sa_handler == SIG_DFL) { /* it comes again, and is the end */
+        masks_real_sigaction(SAMPLE_SIGNAL, &action, NULL);
+        raw_syscall3(SYS_tgkill, raw_syscall3(SYS_getpid, 0, 0, 0),
+                     raw_syscall3(SYS_gettid, 0, 0, 0), SAMPLE_SIGNAL);
+        return none;
+    }
+    if (action.sa_flags & (int)SA_RESETHAND)
+        use_action(&(struct sigaction){.sa_handler = SIG_DFL});
+    struct forwarded to = {own ? own_stack_move(frame, own, action.sa_flags & SA_ONSTACK) : 0,
+                           *(void *const *)&action.sa_handler};
+    uint64_t more;
+    memcpy(&mask, &context->uc_sigmask, sizeof mask);
+    memcpy(&more, &action.sa_mask, sizeof more);
+    mask |= more & ~libc_internal;
+    mask |= action.sa_flags & SA_NODEFER ? 0 : ours;
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, KERNEL_SIGSET_BYTES);
+    return to;
+}
+
 /* A handler for an alternate stack is installed as a stub, and told as what it is. */
 static int act_on_own_stack(int number, const struct sigaction *action, struct sigaction *old)
 {
@@ -126,7 +198,7 @@ EXPORTED int sigaction(int number, const struct sigaction *action, struct sigact
     if (number == SAMPLE_SIGNAL) {
         struct sigaction before = program_action;
         if (action)
-            program_action = *action;
+            use_action(action);
         if (old)
             *old = before;
         return 0;
@@ -157,7 +229,7 @@ EXPORTED int sigaction(int number, const struct sigaction *action, struct sigact
         static sighandler_t (*real)(int, sighandler_t);                                            \
         if (guest->arena && number == SAMPLE_SIGNAL) {                                             \
             sighandler_t before = program_action.sa_handler;                                       \
-            program_action = (struct sigaction){.sa_handler = handler};                            \
+            use_action(&(struct sigaction){.sa_handler = handler, .sa_flags = SA_RESTART});        \
             return before;                                                                         \
         }                                                                                          \
         if (!real)                                                                                 \

@@ -282,13 +282,18 @@ uint64_t own_stack_move_frame(uint64_t frame, const struct own_stack *own)
 
 uint64_t own_stack_move_frame(uint64_t frame, const struct own_stack *own)
 {
+    return own_stack_move(frame, own, true);
+}
+
+uint64_t own_stack_move(uint64_t frame, const struct own_stack *own, bool on_stack)
+{
     enum { ALIGNMENT = 64 };
     const ucontext_t *context = (const ucontext_t *)(frame + sizeof(uint64_t));
     uint64_t sp = (uint64_t)context->uc_mcontext.gregs[REG_RSP], end = end_of_frame(context);
     uint64_t start = own->said_start, bytes = own->said_bytes;
     if (is_on(start_of(own), OWN_STACK_BYTES, sp))
         return 0;
-    bool enters = bytes && !is_on(start, bytes, sp);
+    bool enters = on_stack && bytes && !is_on(start, bytes, sp);
     uint64_t top = enters ? start + bytes : sp - RED_ZONE;
     uint64_t distance = (top - end) & ~(uint64_t)(ALIGNMENT - 1);
     if (bytes && is_on(start, bytes, top) && frame + distance <= start)

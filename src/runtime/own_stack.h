@@ -48,6 +48,12 @@ bool own_stack_has_libc_thread(const struct own_stack *own);
 /* sigaltstack as the program means it; a negative errno on failure. */
 long own_stack_change(const stack_t *stack, stack_t *old);
 
+/*
+ * Moves the signal frame from our stack to where the kernel would have put it for a handler, with
+ * or without SA_ONSTACK; returns how far (0: it stays).
+ */
+uint64_t own_stack_move(uint64_t frame, const struct own_stack *own, bool on_stack);
+
 /* What to install for a handler with SA_ONSTACK, and the handler that a stub stands for. */
 void *own_stack_stub(void *handler);
 void *own_stack_handler(void *installed);

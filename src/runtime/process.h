@@ -130,6 +130,18 @@ void threads_wait_for_handlers(void);     /* no handler that began before this i
 
 /* --- signal masks and actions (masks.c) ----------------------------------------------------- */
 
+/* The program's handler for our signal (NULL: none), and how far its frame has been moved. */
+struct forwarded {
+    uint64_t distance;
+    void *handler;
+};
+struct own_stack;
+struct forwarded masks_forward(uint64_t frame, const struct own_stack *own, const siginfo_t *info)
+    __attribute__((visibility("hidden")));
+
+/* Notes the action that our signal has without us. */
+void masks_begin(void);
+
 int masks_real_sigaction(int number, const struct sigaction *action, struct sigaction *old);
 
 /* rt_sigprocmask as the program means it; a negative errno on failure. */
@@ -180,7 +192,8 @@ void exec_follow(bool wanted); /* are the programs that it starts recorded, too?
 
 enum { SAMPLE_SIGNAL = SIGSTKFLT };
 
-void tick_install(void);
+/* A system call that the program's own use of the signal interrupts goes on, or not. */
+void tick_install(bool restarts);
 
 /* Ticks for which there is no time or no room now; and how many the next sample stands for, too. */
 void tick_owe(struct thread *thread, enum arena_loss why, uint64_t ticks);

@@ -149,7 +149,8 @@ static __attribute__((constructor)) void start(int argc, char **argv, char **env
     threads_prepare();
     /* _start has its arguments from the stack, and pushes two words and the return address. */
     thread_note_stack((uint64_t)argv - 4 * sizeof(uint64_t));
-    tick_install();
+    masks_begin();
+    tick_install(true);
     modules_watch();
     pthread_atfork(NULL, NULL, begin_in_child);
     begin();

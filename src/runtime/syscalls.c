@@ -82,6 +82,26 @@ static long act(long number, const struct kernel_action *action, struct kernel_a
 long watched_syscall(long number, long a, long b, long c, long d, long e)
     __attribute__((visibility("hidden")));
 
+static long act_on_ours(const struct kernel_action *action, struct kernel_action *old)
+{
+    struct sigaction wanted = {0}, before;
+    if ((action && !memory_can_be_read((uint64_t)action)) ||
+        (old && !memory_can_be_read((uint64_t)old)))
+        return as_libc(-EFAULT);
+    if (action) {
+        *(void **)&wanted.sa_handler = action->handler;
+        wanted.sa_flags = (int)action->flags;
+        memcpy(&wanted.sa_mask, &action->mask, sizeof action->mask);
+    }
+    sigaction(SAMPLE_SIGNAL, action ? &wanted : NULL, &before);
+    if (old) {
+        *old = (struct kernel_action){.handler = *(void **)&before.sa_handler,
+                                      .flags = (uint32_t)before.sa_flags};
+        memcpy(&old->mask, &before.sa_mask, sizeof old->mask);
+    }
+    return 0;
+}
+
 long watched_syscall(long number, long a, long b, long c, long d, long e)
 {
     long status;
@@ -95,9 +115,7 @@ long watched_syscall(long number, long a, long b, long c, long d, long e)
     case SYS_rt_sigaction: /* our handler stays, and is nobody's business */
         if (!guest->arena || a != SAMPLE_SIGNAL)
             return as_libc(act(a, (const struct kernel_action *)b, (struct kernel_action *)c, d));
-        if (c && memory_can_be_read((uint64_t)c))
-            memset((void *)c, 0, sizeof(struct kernel_action));
-        return 0;
+        return act_on_ours((const struct kernel_action *)b, (struct kernel_action *)c);
     case SYS_execve:
         return execve((const char *)a, (char *const *)b, (char *const *)c);
     case SYS_prctl:

@@ -127,10 +127,10 @@ void sample_on_signal(int number, siginfo_t *info, void *context, const struct o
  * libc installs it, with its own return from signal handlers, which unwinders know. No other signal
  * gets in while it runs: a handler of the program could jump out of it, or cancel the thread in it.
  */
-void tick_install(void)
+void tick_install(bool restarts)
 {
     struct sigaction action = {.sa_sigaction = sample_entry,
-                               .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+                               .sa_flags = SA_SIGINFO | SA_ONSTACK | (restarts ? SA_RESTART : 0)};
     /* sigfillset leaves out the two of libc's own, one of which cancels threads. */
     memset(&action.sa_mask, 0xff, sizeof action.sa_mask);
     masks_real_sigaction(SAMPLE_SIGNAL, &action, NULL);

@@ -398,6 +398,8 @@ CASES = [
          exact_not="a call that is new needs a system call, which a filter that nobody has seen forbids",
          checks=[ms("before_filter", 40)]),
     Case("r51_tsc", checks=[ms("without_stamps", 100)]),
+    # 52: the signal that a profiler has taken
+    Case("r52_own_signals", checks=[ms("in_between", 150), processes(5)]),
     # 9, 10: unwinding
     Case("r09_cancel", "r09_cancel.cpp", compiler="cxx"),
     # While the unwinder installs the context of a landing pad, the saved registers in its frame are

@@ -19,6 +19,26 @@
 #define MOST_TRIES  10000
 #define STACK_BYTES 16384
 
+#define SIGINFO_CODE 8
+#define SI_TIMER     -2
+#define POLL_HUP     6 /* the codes of events are 1, POLL_IN, to this */
+
+/* rcx: struct own_stack, r8: bytes of it that are left. Jumps where the stack is not ours. */
+        .macro  FIND_OWN otherwise
+        mov     CONTEXT_STACK_SIZE(%rdx), %rax
+        cmp     $OWN_STACK_BYTES, %rax          /* a stack like ours, */
+        jne     \otherwise
+        mov     CONTEXT_STACK(%rdx), %rcx
+        mov     %rsp, %r8
+        sub     %rcx, %r8
+        cmp     %rax, %r8                       /* on it, */
+        jae     \otherwise
+        movabs  $OWN_STACK_MAGIC, %r9
+        cmp     %r9, (%rcx,%rax)                /* and is it ours? */
+        jne     \otherwise
+        add     %rax, %rcx
+        .endm
+
         .text
         .globl sample_entry
         .hidden sample_entry
@@ -26,18 +46,16 @@
 sample_entry:
         .cfi_startproc
         endbr64
-        mov     CONTEXT_STACK_SIZE(%rdx), %rax
-        cmp     $OWN_STACK_BYTES, %rax          /* a stack like ours, */
-        jne     0f
-        mov     CONTEXT_STACK(%rdx), %rcx
-        mov     %rsp, %r8
-        sub     %rcx, %r8
-        cmp     %rax, %r8                       /* on it, */
-        jae     0f
-        movabs  $OWN_STACK_MAGIC, %r9
-        cmp     %r9, (%rcx,%rax)                /* and is it ours? */
-        jne     0f
-        add     %rax, %rcx                      /* struct own_stack */
+        lea     8(%rsp), %rax
+        cmp     %rax, %rdx                      /* tests call it like a function */
+        jne     4f
+        mov     SIGINFO_CODE(%rsi), %eax        /* of an event, or of a timer? */
+        cmp     $SI_TIMER, %eax
+        je      4f
+        dec     %eax
+        cmp     $(POLL_HUP - 1), %eax
+        ja      foreign
+4:      FIND_OWN 0f
         cmp     $SAMPLE_ROOM, %r8               /* a handler that we have not seen may be there */
         jae     sample_on_signal
         ret
@@ -83,6 +101,40 @@ sample_entry:
         ret
         .cfi_endproc
         .size sample_entry, . - sample_entry
+
+/* The same signal, sent by somebody else: it is for the program's handler, if there is one. */
+        .type foreign, @function
+foreign:
+        .cfi_startproc
+        FIND_OWN 1f
+        jmp     2f
+1:      xor     %ecx, %ecx
+2:      push    %rdi
+        .cfi_adjust_cfa_offset 8
+        push    %rsi
+        .cfi_adjust_cfa_offset 8
+        push    %rdx
+        .cfi_adjust_cfa_offset 8
+        lea     24(%rsp), %rdi                  /* the frame */
+        mov     %rsi, %rdx
+        mov     %rcx, %rsi
+        call    masks_forward                   /* rax: how far it has moved, rdx: the handler */
+        mov     %rdx, %r11
+        pop     %rdx
+        .cfi_adjust_cfa_offset -8
+        pop     %rsi
+        .cfi_adjust_cfa_offset -8
+        pop     %rdi
+        .cfi_adjust_cfa_offset -8
+        test    %r11, %r11
+        jz      3f
+        add     %rax, %rdx
+        add     %rax, %rsi
+        add     %rax, %rsp
+        jmp     *%r11
+3:      ret
+        .cfi_endproc
+        .size foreign, . - foreign
 
         .bss
         .balign 64
