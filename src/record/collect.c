@@ -400,6 +400,16 @@ static void find_io_rest(struct collector *c, size_t i)
     c->io_rest[1] = a->io_written > written ? a->io_written - written : 0;
 }
 
+/* Why a process was not measured like any other; NULL: it was. */
+static const char *restriction(const struct arena_header *h)
+{
+    if (h->is_silent)
+        return "not measured to its end: a filter for system calls does not permit it";
+    if (h->is_debugged)
+        return "not sampled: it has a debugger, which sees every signal";
+    return language_consequence(h->languages);
+}
+
 static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
 {
     struct server_arena *a = &c->recording->server->arenas.items[i];
@@ -425,9 +435,7 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     add_facts(c, CTP_SCOPE_PROCESS, process, &c->process);
     profile_fact_string(c->writer, CTP_SCOPE_PROCESS, process, "sampled_by",
                         source_name(h->source));
-    const char *consequence =
-        h->is_silent ? "not measured to its end: a filter for system calls does not permit it"
-                     : language_consequence(h->languages);
+    const char *consequence = restriction(h);
     if (consequence)
         profile_fact_string(c->writer, CTP_SCOPE_PROCESS, process, "restricted", consequence);
     totals_add(&c->all, &c->process);

@@ -39,7 +39,7 @@ static void print_perf(FILE *out)
 
 static void print_timers(FILE *out)
 {
-    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGSTKFLT};
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGVTALRM};
     event._sigev_un._tid = gettid();
     timer_t timer;
     if (timer_create(SAMPLE_TIMER_CLOCK, &event, &timer) != 0) {

@@ -122,9 +122,9 @@ struct arena_header {
     char program[ARENA_PROGRAM_BYTES]; /* what it runs, by the supervisor */
 
     struct arena_events events;
-    uint32_t node_bytes;            /* of a node with the values behind it */
-    uint8_t value_at[ARENA_VALUES]; /* 1 is the first; 0: not measured */
-    uint8_t unused_byte;
+    uint32_t node_bytes;              /* of a node with the values behind it */
+    uint8_t value_at[ARENA_VALUES];   /* 1 is the first; 0: not measured */
+    uint8_t is_debugged;              /* from the start, and not sampled for that */
     uint32_t was_paused;              /* the program has paused it: */
     uint64_t program_paused_ns;       /* for so long, up to the last time that it went on, */
     uint64_t program_paused_since_ns; /* and since then; 0: it goes on */

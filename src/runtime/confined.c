@@ -10,16 +10,16 @@
 #include "runtime/filter.h"
 #include "runtime/memory.h"
 #include "runtime/process.h"
+#include "runtime/status.h"
 #include "runtime/thread.h"
 
 #include "runtime/arch/x86_64/syscall.h"
 
-#include <fcntl.h>
 #include <linux/prctl.h>
-#include <string.h>
 
 static bool has_filter; /* a child inherits the filter, and this */
 static bool is_silent;
+static bool is_traced;
 
 bool is_confined(void)
 {
@@ -140,37 +140,24 @@ void confined_expect(unsigned filters)
  */
 bool confined_by_others(void)
 {
-    static const char key[] = "\nSeccomp_filters:\t";
-    char part[256];
-    unsigned matched = 0, filters = 0;
-    long size,
-        fd = raw_syscall4(SYS_openat, AT_FDCWD, (long)"/proc/self/status", O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return false;
-    while ((size = raw_syscall3(SYS_read, fd, (long)part, sizeof part)) > 0) {
-        for (long i = 0; i < size; i++) {
-            if (matched < sizeof key - 1) /* a newline is nowhere but at its start */
-                matched = part[i] == key[matched] ? matched + 1 : part[i] == key[0];
-            else if (part[i] >= '0' && part[i] <= '9')
-                filters = filters * 10 + (unsigned)(part[i] - '0');
-            else
-                matched = sizeof key; /* behind the number */
-            if (matched == sizeof key)
-                break;
-        }
-        if (matched == sizeof key)
-            break;
-    }
-    raw_syscall3(SYS_close, fd, 0, 0);
-    return filters > expected_filters;
+    return status_read().filters > expected_filters;
 }
 
 /* In a process of its own, from the start or after a fork. */
 bool confined_look(void)
 {
-    if (!has_filter && confined_by_others()) {
+    if (has_filter)
+        return true;
+    struct process_status now = status_read();
+    is_traced = now.tracer != 0;
+    if (now.filters > expected_filters) {
         has_filter = is_silent = true;
         memory_may_be_asked = false;
     }
     return has_filter;
+}
+
+bool is_debugged(void)
+{
+    return is_traced;
 }

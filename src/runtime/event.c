@@ -2,8 +2,10 @@
  * The event that makes the kernel send a thread the signal for a sample.
  *
  * It is a software task clock that runs in user mode only, so no system call is ever interrupted.
- * Its signal is SIGSTKFLT: nothing on x86-64 uses it, and as an ordinary signal it is pending at
- * most once, so a thread that blocks it can never fill the queue (pitfall 39).
+ * Its signal is SIGVTALRM: debuggers let it pass without a word (they stop at SIGSTKFLT, which
+ * nothing else uses, and at real-time signals), few programs use it, and what those send themselves
+ * gets to their handlers (masks.c). As an ordinary signal it is pending at most once, so a thread
+ * that blocks it can never fill the queue (pitfall 39).
  *
  * The first tick comes after a random part of a period. Otherwise threads that live for less than a
  * period would never be seen, however many there are. The kernel knows only one period for an
@@ -154,7 +156,8 @@ bool event_start(struct thread *t)
     if (!(guest->arena->events.mask & EVENTS_BY_SAMPLES) && !(guest->flags & CHANNEL_DETACHES) &&
         !ENGINE_ASK(false, wants_ticks))
         return true;
-    if ((guest->arena->languages & LANGUAGE_GO) || !own_stack_begin(t)) {
+    guest->arena->is_debugged = is_debugged();
+    if ((guest->arena->languages & LANGUAGE_GO) || is_debugged() || !own_stack_begin(t)) {
         guest->arena->threads_not_sampled++;
         return false;
     }

@@ -171,6 +171,10 @@ void confined_expect(unsigned filters);
 bool confined_by_others(void);
 bool confined_look(void);
 
+/* Was a debugger there at the start? It sees every signal, and stops at it: there are no samples.
+ */
+bool is_debugged(void);
+
 /* Has the program installed a filter for system calls? Then we make no more than we must. */
 bool is_confined(void);
 
@@ -190,7 +194,7 @@ void exec_follow(bool wanted); /* are the programs that it starts recorded, too?
 
 /* --- ticks (tick.c) -------------------------------------------------------------------------- */
 
-enum { SAMPLE_SIGNAL = SIGSTKFLT };
+enum { SAMPLE_SIGNAL = SIGVTALRM };
 
 /* A system call that the program's own use of the signal interrupts goes on, or not. */
 void tick_install(bool restarts);

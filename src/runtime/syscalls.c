@@ -5,6 +5,7 @@
 #include "runtime/memory.h"
 #include "runtime/own_stack.h"
 #include "runtime/process.h"
+#include "runtime/thread.h"
 
 #include "runtime/arch/x86_64/syscall.h"
 
@@ -13,7 +14,9 @@
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <unistd.h>
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -137,6 +140,24 @@ long watched_syscall(long number, long a, long b, long c, long d, long e)
 EXPORTED int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {
     return (int)watched_syscall(SYS_prctl, option, (long)a, (long)b, (long)c, (long)d);
+}
+
+/* The debugger that is about to come sees every signal from here on. */
+EXPORTED long ptrace(enum __ptrace_request request, ...)
+{
+    static long (*real)(enum __ptrace_request, ...);
+    struct thread *t = thread_self();
+    va_list list;
+    va_start(list, request);
+    long pid = va_arg(list, long), address = va_arg(list, long), data = va_arg(list, long);
+    va_end(list);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "ptrace");
+    if (request == PTRACE_TRACEME && guest->arena && t && t->of == guest && !is_confined()) {
+        event_stop_and_drain(t);
+        guest->arena->threads_not_sampled++;
+    }
+    return real(request, pid, address, data);
 }
 
 void syscalls_prepare(void)

@@ -306,6 +306,10 @@ def no_marks(result):
         return "%d marks were set" % result.info["marks_set"]
 
 
+def has_gdb(folder):
+    return None if shutil.which("gdb") else "there is no gdb"
+
+
 def make_folder(folder):
     """Plugins where only the library that loads them looks."""
     os.mkdir(os.path.join(folder, "plugins"))
@@ -400,6 +404,10 @@ CASES = [
     Case("r51_tsc", checks=[ms("without_stamps", 100)]),
     # 52: the signal that a profiler has taken
     Case("r52_own_signals", checks=[ms("in_between", 150), processes(5)]),
+    # 53: debuggers
+    Case("r53_own", "r53_debugger.c", arguments=["own"], burns=False, checks=[ms("debugged", 75), processes(3)]),
+    Case("r53_gdb", "r53_debugger.c", arguments=["gdb"], complete=0.9, prepare=has_gdb,
+         exact_not="the plan of gdb itself is not what this is about", checks=[ms("debugged", 100)]),
     # 9, 10: unwinding
     Case("r09_cancel", "r09_cancel.cpp", compiler="cxx"),
     # While the unwinder installs the context of a landing pad, the saved registers in its frame are

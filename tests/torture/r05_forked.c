@@ -59,7 +59,7 @@ static void fork_and_print(const char *when)
     if (child == 0) {
         raise(SIGUSR1);
         set_stack(NULL);
-        _exit(blocks(SIGSTKFLT) ? 8 : 7);
+        _exit(blocks(SIGVTALRM) ? 8 : 7);
     }
     CHECK(waitpid(child, &status, 0) == child);
     printf("%s: %#x\n", when, status);

@@ -2,7 +2,7 @@
 #ifndef RUNTIME_SAMPLE_LAYOUT_H
 #define RUNTIME_SAMPLE_LAYOUT_H
 
-#define SAMPLE_SIGNAL_NUMBER 16
+#define SAMPLE_SIGNAL_NUMBER 26
 #define SAMPLE_ROOM          4000 /* bytes of stack for the handler; less than a page */
 #define THREAD_STACK_START   8    /* in struct thread */
 #define THREAD_STACK_END     16
