@@ -503,8 +503,8 @@ void trampoline_mark(struct thread *t, const struct walk_modules *modules, struc
 
 /* --- when a marked frame returns ------------------------------------------------------------ */
 
-/* The thread that has set the mark, if this is it. Thread-local variables would say so, too, but the
- * program may have put its own thread pointer in place of libc's. */
+/* The thread that has set the mark, if this is it. Thread-local variables would say so, too, but
+ * the program may have put its own thread pointer in place of libc's. */
 static struct thread *owner_here(const struct mark *m)
 {
     struct thread *t = m->owner;

@@ -8,8 +8,8 @@
 #define THREAD_STACK_END     16
 
 /* A stack of ours for signals (own_stack.h). No program has one of just that size. */
-#define OWN_STACK_BYTES 65312
-#define OWN_STACK_MAGIC 0x6b63617473746c61 /* in struct own_stack, which lies above it */
+#define OWN_STACK_BYTES    65312
+#define OWN_STACK_MAGIC    0x6b63617473746c61 /* in struct own_stack, which lies above it */
 
 #define CONTEXT_STACK      16 /* in the kernel's ucontext: the alternate stack, */
 #define CONTEXT_STACK_SIZE 32 /* and its bytes */
