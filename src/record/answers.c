@@ -191,7 +191,7 @@ static void say_what_takes_long(struct server_waiting *w)
 static void answer(struct server *s, struct channel_message *m, int fd, int came)
 {
     int sent = -1;
-    uint32_t kind = CHANNEL_REFUSED;
+    uint32_t kind = CHANNEL_REFUSED, flags = s->flags;
     if (m->kind == CHANNEL_HELLO && ((s->flags & CHANNEL_FOLLOW) || !s->arenas.count)) {
         sent = server_make_arena(s, m, peer_pid(fd));
         if (sent < 0) {
@@ -200,7 +200,9 @@ static void answer(struct server *s, struct channel_message *m, int fd, int came
         }
         kind = CHANNEL_WELCOME;
     } else if (m->kind == CHANNEL_MAP && came >= 0) {
+        char path[PATH_BYTES];
         sent = find_map(s, came);
+        flags = open_maps_languages(&s->maps, path_of(came, path));
         kind = CHANNEL_MAP_IS;
     } else if (m->kind == CHANNEL_PLAN && came >= 0) {
         sent = find_plan(s, came);
@@ -209,7 +211,7 @@ static void answer(struct server *s, struct channel_message *m, int fd, int came
     m->kind = sent >= 0 ? kind : CHANNEL_REFUSED;
     m->arena_bytes = server_arena_most(s);
     m->period_ns = s->period_ns;
-    m->flags = s->flags;
+    m->flags = flags;
     m->engine = s->engine->number;
     reply(fd, m, sent);
     if (sent >= 0 && kind != CHANNEL_MAP_IS) /* the maps keep theirs */

@@ -73,6 +73,20 @@ static bool open_listeners(struct server *s, const char *name)
     return s->listeners[0] >= 0;
 }
 
+/* Filters for system calls that this process has: those that it starts have them, too. */
+static unsigned own_filters(void)
+{
+    char line[256];
+    unsigned count = 0;
+    FILE *file = fopen("/proc/self/status", "re");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, "Seccomp_filters:", 16) == 0)
+            count = (unsigned)strtoul(line + 16, NULL, 10);
+    if (file)
+        fclose(file);
+    return count;
+}
+
 int server_open(struct server *s, uint64_t period_ns, uint32_t flags, struct ct_error *err)
 {
     *s = (struct server){.listeners = {-1, -1},
@@ -82,7 +96,8 @@ int server_open(struct server *s, uint64_t period_ns, uint32_t flags, struct ct_
     CT_TRY(folder_make(&s->folder, err));
     char name[CHANNEL_NAME_BYTES + 1] = "", secret[CHANNEL_NAME_BYTES + 1] = "";
     bool listens = random_name(name) && random_name(secret) && open_listeners(s, name);
-    s->address = must_format("%s,%s,%s", name, secret, s->listeners[1] >= 0 ? s->folder.path : "-");
+    s->address = must_format("%s,%s,%s,%u", name, secret,
+                             s->listeners[1] >= 0 ? s->folder.path : "-", own_filters());
     if (!listens) {
         int status = ct_fail_errno(err, errno, "no socket for the recorded processes");
         server_close(s, false);

@@ -19,11 +19,21 @@ static bool has_address;
 /* One at a time: the structure is too large for a small stack. */
 static struct channel_message message;
 
+unsigned channel_filters(const char *value)
+{
+    const char *at = strrchr(value, ',');
+    unsigned number = 0;
+    for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++)
+        number = number * 10 + (unsigned)(*at - '0');
+    return number;
+}
+
 bool channel_set_address(const char *value)
 {
     enum { BOTH_NAMES = 2 * (CHANNEL_NAME_BYTES + 1) };
     static const char name[] = "/" CHANNEL_SOCKET;
-    size_t length = strlen(value);
+    const char *end = strrchr(value, ',');
+    size_t length = end ? (size_t)(end - value) : 0;
     if (length <= BOTH_NAMES || length - BOTH_NAMES + sizeof name > sizeof in_folder.sun_path ||
         value[CHANNEL_NAME_BYTES] != ',' || value[BOTH_NAMES - 1] != ',')
         return false;
@@ -233,14 +243,16 @@ bool channel_attach(void)
 }
 
 static const void *ask_for(uint32_t kind, uint32_t expected, int file, const char *path,
-                           size_t *bytes)
+                           size_t *bytes, uint32_t *flags)
 {
     lock_message();
     message.kind = kind;
     size_t length = strnlen(path, sizeof message.text - 1);
     memcpy(message.text, path, length);
     message.text_bytes = (uint32_t)length;
+    message.flags = 0;
     int fd = ask(file, expected);
+    *flags = message.flags;
     unlock_message();
     struct stat status;
     if (fd < 0)
@@ -253,12 +265,13 @@ static const void *ask_for(uint32_t kind, uint32_t expected, int file, const cha
     return map_descriptor(fd, (uint64_t)status.st_size, PROT_READ);
 }
 
-const void *channel_ask_map(int file, const char *path, size_t *bytes)
+const void *channel_ask_map(int file, const char *path, size_t *bytes, uint32_t *languages)
 {
-    return ask_for(CHANNEL_MAP, CHANNEL_MAP_IS, file, path, bytes);
+    return ask_for(CHANNEL_MAP, CHANNEL_MAP_IS, file, path, bytes, languages);
 }
 
 const void *channel_ask_plan(int file, const char *path, size_t *bytes)
 {
-    return ask_for(CHANNEL_PLAN, CHANNEL_PLAN_IS, file, path, bytes);
+    uint32_t flags;
+    return ask_for(CHANNEL_PLAN, CHANNEL_PLAN_IS, file, path, bytes, &flags);
 }

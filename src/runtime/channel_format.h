@@ -12,8 +12,8 @@
 
 #include <stdint.h>
 
-/* In the environment: the socket's name, the secret, both 32 hexadecimal digits, and the folder,
- * with commas between them. */
+/* In the environment: the socket's name, the secret, both 32 hexadecimal digits, the folder, and
+ * how many filters for system calls the supervisor has, with commas between them. */
 #define CHANNEL_VARIABLE "CALLTRAIL_CHANNEL"
 
 #define CHANNEL_SOCKET   "socket" /* its name in the folder */
@@ -47,7 +47,7 @@ struct channel_message {
     uint64_t pid, parent_pid;
     uint64_t arena_bytes; /* of the mapping to make; more than is allocated yet */
     uint64_t period_ns;
-    uint32_t flags;                /* enum channel_flags */
+    uint32_t flags;                /* enum channel_flags; with a map, enum arena_language */
     uint32_t engine;               /* enum engine_number */
     char text[CHANNEL_TEXT_BYTES]; /* a path */
 };

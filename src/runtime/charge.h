@@ -21,7 +21,8 @@
 static inline bool charge_wanted(uint32_t events)
 {
     const struct arena_header *arena = guest->arena;
-    return arena && (arena->events.mask & events) && !arena->paused && !arena->program_paused;
+    return arena && (arena->events.mask & events) && !arena->paused && !arena->program_paused &&
+           !arena->is_silent;
 }
 
 /*

@@ -2,14 +2,17 @@
  * The event that makes the kernel send a thread the signal for a sample.
  *
  * It is a software task clock that runs in user mode only, so no system call is ever interrupted.
- * Its signal is SIGSTKFLT: nothing on x86-64 uses it, and as an ordinary signal it is pending at
- * most once, so a thread that blocks it can never fill the queue (pitfall 39).
+ * Its signal is SIGVTALRM: debuggers let it pass without a word (they stop at SIGSTKFLT, which
+ * nothing else uses, and at real-time signals), few programs use it, and what those send themselves
+ * gets to their handlers (masks.c). As an ordinary signal it is pending at most once, so a thread
+ * that blocks it can never fill the queue (pitfall 39).
  *
  * The first tick comes after a random part of a period. Otherwise threads that live for less than a
  * period would never be seen, however many there are. The kernel knows only one period for an
  * event, so the first tick is an event of its own.
  */
 #include "runtime/engine.h"
+#include "runtime/own_stack.h"
 #include "runtime/thread.h"
 
 #include "runtime/arch/x86_64/syscall.h"
@@ -141,7 +144,7 @@ static bool start_timer(struct thread *t, uint64_t first_period_ns)
 static uint64_t random_part(const struct thread *t, uint64_t period_ns)
 {
     enum { SHORTEST_NS = 10000 };
-    uint64_t x = time_stamp() * UINT64_C(0x9e3779b97f4a7c15) + t->tid;
+    uint64_t x = (time_stamp_or_0() ^ t->first_cpu_ns) * UINT64_C(0x9e3779b97f4a7c15) + t->tid;
     x = (x ^ x >> 31) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
     uint64_t part = 1 + (x ^ x >> 31) % period_ns;
@@ -153,8 +156,13 @@ bool event_start(struct thread *t)
     if (!(guest->arena->events.mask & EVENTS_BY_SAMPLES) && !(guest->flags & CHANNEL_DETACHES) &&
         !ENGINE_ASK(false, wants_ticks))
         return true;
-    uint64_t first_ns = random_part(t, guest->arena->period_ns);
+    guest->arena->is_debugged = is_debugged();
+    if ((guest->arena->languages & LANGUAGE_GO) || is_debugged() || !own_stack_begin(t)) {
+        guest->arena->threads_not_sampled++;
+        return false;
+    }
     t->first_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t first_ns = random_part(t, guest->arena->period_ns);
     t->first_period_ns = first_ns;
     if (start_perf(t, first_ns)) {
         guest->arena->source = SOURCE_PERF;
@@ -190,6 +198,30 @@ void event_stop(struct thread *t)
     t->event_page = NULL;
     t->event_bytes = 0;
     t->event_fd = t->timer = -1;
+}
+
+void event_stop_and_drain(struct thread *t)
+{
+    uint64_t ours = UINT64_C(1) << (SAMPLE_SIGNAL - 1), before;
+    struct timespec none = {0};
+    raw_syscall4(SYS_rt_sigprocmask, SIG_BLOCK, (long)&ours, (long)&before, 8);
+    event_stop(t);
+    while (raw_syscall4(SYS_rt_sigtimedwait, (long)&ours, 0, (long)&none, 8) == SAMPLE_SIGNAL)
+        ;
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, 8);
+}
+
+/* Pages of zeros take the place of the mapping that keeps the event alive. */
+void event_silence(struct thread *t)
+{
+    if (t->event_page)
+        raw_syscall6(SYS_mmap, (long)t->event_page, (long)t->event_bytes, PROT_READ,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (t->event_fd >= 0)
+        raw_syscall3(SYS_close, t->event_fd, 0, 0);
+    if (t->timer >= 0)
+        raw_syscall3(SYS_timer_delete, t->timer, 0, 0);
+    guest->arena->threads_not_sampled++;
 }
 
 /*

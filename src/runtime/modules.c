@@ -34,6 +34,7 @@ struct known_module {
     const void *map;
     size_t map_bytes;
     uint32_t id;
+    uint32_t languages;
     enum module_role role;
 };
 
@@ -172,6 +173,7 @@ static void record_module(struct known_module *m, const char *path, uint32_t kin
     size_t length = strlen(path);
     struct arena_module *r = arena_take(sizeof *r + length + 1);
     m->id = ++guest->next_module_id;
+    guest->arena->languages |= m->languages;
     if (!r)
         return;
     *r = (struct arena_module){.next = guest->arena->first_module,
@@ -190,7 +192,7 @@ static void add_module(struct known_module *out, uint64_t start, uint64_t end, i
 {
     *out = (struct known_module){.walk = {.start = start, .end = end, .base = start}};
     if (file >= 0) {
-        out->map = channel_ask_map(file, path, &out->map_bytes);
+        out->map = channel_ask_map(file, path, &out->map_bytes, &out->languages);
         raw_syscall3(SYS_close, file, 0, 0);
     }
     if (out->map && !find_tables(out->map, out->map_bytes, &out->tables)) {

@@ -7,6 +7,8 @@
 #include "runtime/process.h"
 #include "runtime/stack.h"
 
+struct own_stack;
+
 /* Room for frames, at first, and at most: a recursion a million deep. */
 enum { THREAD_FIRST_FRAMES = 4096, THREAD_MOST_FRAMES = 1 << 20 };
 
@@ -20,8 +22,9 @@ struct thread {
     struct guest *of;      /* whose it is; after a fork nobody's */
     _Atomic uint32_t busy; /* in the signal handler */
     uint32_t tid;
-    bool saw_detach;        /* it had a tick since the sites were put back */
-    uint64_t ran_before_ns; /* its time on processors when they were, for ct_pause */
+    bool saw_detach;             /* it had a tick since the sites were put back */
+    uint64_t ran_before_ns;      /* its time on processors when they were, for ct_pause */
+    struct own_stack *own_stack; /* that signals come to; stays for who has this next */
     struct arena_thread *record;
     struct tree tree;
     struct thread_stack stack;

@@ -5,6 +5,7 @@
  */
 #include "runtime/charge.h"
 #include "runtime/engine.h"
+#include "runtime/own_stack.h"
 
 #include "runtime/arch/x86_64/syscall.h"
 
@@ -59,11 +60,13 @@ struct thread *thread_take(void)
     threads_unlock();
     if (t) {
         size_t bytes = t->array_bytes;
+        struct own_stack *own = t->own_stack;
         uint32_t *nodes = t->nodes, room = t->stack.room;
         struct walk_past_frame *past = t->stack.past;
         struct walk_frame *frames = t->stack.frames, *fresh = t->stack.fresh;
         memset(t, 0, sizeof *t); /* no copy of it is made: the thread's stack may be small */
         t->array_bytes = bytes;
+        t->own_stack = own;
         t->nodes = nodes;
         t->stack.room = room;
         t->stack.past = past;
@@ -179,7 +182,6 @@ void thread_end(void)
     struct thread *t = thread_current;
     if (!t || t->of != guest || !guest->arena)
         return;
-    masks_thread_ends();
     charge_thread_ends(t);
     if (!is_confined()) {
         event_stop(t);
@@ -187,6 +189,7 @@ void thread_end(void)
         t->record->end_ns = clock_ns(CLOCK_MONOTONIC);
         t->record->paused_ns = arena_paused_ns(guest->arena, t->record->end_ns);
     }
+    own_stack_end(t);
     ENGINE_CALL(thread_ends, t);
     thread_current = NULL;
     threads_lock();
@@ -288,6 +291,7 @@ __attribute__((visibility("default"))) int pthread_setname_np(pthread_t thread, 
 
 void threads_forget(void)
 {
+    own_stack_forget();
     thread_current = NULL; /* what they point to is the parent's */
     unused = NULL;
 }

@@ -279,6 +279,43 @@ def make_unexecutable(folder):
     os.chmod(os.path.join(folder, "r18_not_executable"), 0o644)
 
 
+def built(command, source, folder, env=None):
+    """Builds from a copy, since compilers leave files next to the source. None: it is there."""
+    if not shutil.which(command[0]):
+        return "there is no " + command[0]
+    shutil.copy(os.path.join(os.path.dirname(os.path.abspath(__file__)), source), folder)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True,
+                          env={**os.environ, **(env or {})})
+    return "does not build: " + done.stderr.strip() if done.returncode else None
+
+
+def with_ocaml(source, out, *flags):
+    return lambda folder: built(["ocamlopt", "-g", *flags, source, "-o", out], source, folder)
+
+
+def with_go(source, out):
+    return lambda folder: built(["go", "build", "-o", out, source], source, folder,
+                                {"CGO_ENABLED": "1", "GOFLAGS": "-mod=mod",
+                                 "GOCACHE": os.path.join(folder, "go-cache")})
+
+
+def restricted(word):
+    def check(result):
+        said = result.info["processes"][0].get("restricted", "nothing")
+        if word not in said:
+            return "restricted: %s, not a word of %s" % (said, word)
+    return check
+
+
+def no_marks(result):
+    if result.info.get("marks_set"):
+        return "%d marks were set" % result.info["marks_set"]
+
+
+def has_gdb(folder):
+    return None if shutil.which("gdb") else "there is no gdb"
+
+
 def make_folder(folder):
     """Plugins where only the library that loads them looks."""
     os.mkdir(os.path.join(folder, "plugins"))
@@ -350,7 +387,35 @@ CASES = [
     # 5: handlers on small stacks
     Case("r05_altstack", checks=[ms("in_handler", 90, below="called_main_stack"),
                                  ms("on_user", 100, below="main")]),
-    Case("r05_forked", checks=[processes(3), ms("in_handler", 50, 150)]),
+    Case("r05_forked", checks=[processes(3), ms("in_handler", 150)]),
+    # 48: stacks without room for a signal frame
+    Case("r48_small_stacks", complete=0.3, checks=[ms("at_the_end", 20)]),
+    Case("r48_own_altstack", checks=[ms("in_handler", 500), processes(2)]),
+    # 49: runtimes that find their frames by return address
+    Case("r49_ocaml", source="-", prepare=with_ocaml("r49_ocaml.ml", "r49_ocaml"), complete=0.9,
+         checks=[restricted("OCaml"), no_marks]),
+    Case("r49_loaded", prepare=with_ocaml("r49_library.ml", "r49_library.so", "-output-complete-obj",
+                                          "-runtime-variant", "_pic"), complete=0.9,
+         checks=[restricted("OCaml"), ms("before", 50)]),
+    Case("r49_go", source="-", prepare=with_go("r49_go.go", "r49_go"), burns=False,
+         checks=[restricted("Go"), no_marks]),
+    # 50: thread pointers that are not libc's
+    Case("r50_thread_pointer", complete=0.9, exact_not="stubs count in thread-local memory: a limit of the engine",
+         checks=[ms("burn_ms", 30)]),
+    # 51: calls and instructions that the program forbids
+    *[Case("r51_" + what, "r51_filters.c", arguments=[what], complete=0.9,
+           checks=[ms("before_filter", 40), restricted("filter")])
+      for what in ("sigreturn", "mask", "errno", "strict", "all")],
+    Case("r51_inherited", "r51_filters.c", arguments=["inherited"], complete=0.9,
+         exact_not="a call that is new needs a system call, which a filter that nobody has seen forbids",
+         checks=[ms("before_filter", 40)]),
+    Case("r51_tsc", checks=[ms("without_stamps", 100)]),
+    # 52: the signal that a profiler has taken
+    Case("r52_own_signals", checks=[ms("in_between", 150), processes(5)]),
+    # 53: debuggers
+    Case("r53_own", "r53_debugger.c", arguments=["own"], burns=False, checks=[ms("debugged", 75), processes(3)]),
+    Case("r53_gdb", "r53_debugger.c", arguments=["gdb"], complete=0.9, prepare=has_gdb,
+         exact_not="the plan of gdb itself is not what this is about", checks=[ms("debugged", 100)]),
     # 9, 10: unwinding
     Case("r09_cancel", "r09_cancel.cpp", compiler="cxx"),
     # While the unwinder installs the context of a landing pad, the saved registers in its frame are

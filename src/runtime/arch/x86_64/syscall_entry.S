@@ -17,6 +17,8 @@ syscall:
         je      watched_syscall
         cmp     $__NR_rt_sigaction, %rdi
         je      watched_syscall
+        cmp     $__NR_sigaltstack, %rdi
+        je      watched_syscall
         cmp     $__NR_clone, %rdi
         je      1f
         cmp     $__NR_fork, %rdi
