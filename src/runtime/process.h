@@ -28,6 +28,15 @@ struct heap_state {
     uint64_t map_room, map_count;
 };
 
+/* Memory for the environment of a program that a child of vfork starts (exec_environment.c). */
+struct exec_room {
+    uint32_t owner; /* the thread that is in it; the kernel clears this */
+    void *memory;
+    size_t bytes;
+};
+
+enum { EXEC_ROOMS = 4 };
+
 struct guest {
     struct arena_header *arena;         /* NULL: not recording */
     uint64_t arena_mapped;              /* bytes of it */
@@ -40,6 +49,7 @@ struct guest {
     _Atomic uint32_t thread_list_lock;
     struct thread *threads;
     struct heap_state heap;
+    struct exec_room exec_rooms[EXEC_ROOMS];
     /* Room in the arena was waited for once, and none came: it is not waited for again. */
     bool no_room_for_calls, no_room_for_threads;
     /* Here, since the thread that holds one may be one that a child has not got: of channel.c, and
@@ -148,6 +158,11 @@ void syscalls_prepare(void);
 
 /* Has the program installed a filter for system calls? Then we make no more than we must. */
 bool is_confined(void);
+
+/* --- libc behind all who stand in for it (libc_own.c) -------------------------------------- */
+
+/* Where libc's own function of that name begins; NULL: not known. */
+void *libc_own(const char *name);
 
 /* --- programs that are started (exec.c) ----------------------------------------------------- */
 

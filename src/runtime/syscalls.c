@@ -2,13 +2,14 @@
  * System calls that the program makes by number, and prctl: forks that run no atfork handlers,
  * masks and programs set without libc's wrappers, and filters that would kill us.
  */
+#include "runtime/exec.h"
 #include "runtime/memory.h"
-#include "runtime/process.h"
 
 #include "runtime/arch/x86_64/syscall.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
 #include <string.h>
@@ -86,7 +87,10 @@ long watched_syscall(long number, long a, long b, long c, long d, long e)
             memset((void *)c, 0, sizeof(struct kernel_action));
         return 0;
     case SYS_execve:
-        return execve((const char *)a, (char *const *)b, (char *const *)c);
+        return as_libc(exec_at(AT_FDCWD, (const char *)a, (char *const *)b, (char *const *)c, 0));
+    case SYS_execveat:
+        return as_libc(
+            exec_at((int)a, (const char *)b, (char *const *)c, (char *const *)d, (int)e));
     case SYS_prctl:
     case SYS_seccomp:
         if (installs_filter(number, a))

@@ -189,6 +189,12 @@ def life(what, count, *names, **more):
                 **more)
 
 
+def starts(way, count, **more):
+    """Row 48: one of libc's ways to start programs; `count` processes in all."""
+    return Case("r48_" + way, "r48_starts.c", arguments=[way], burns=False,
+                checks=[processes(*count)] + more.pop("checks", []), **more)
+
+
 LAUNCHER = ("launch_limits", [], ["launch_limits.c"])
 PRELOADED = [("preloaded.so", ["-shared", "-fPIC"], ["preloaded.c"])]
 TLS_LIBRARY = [("tls_library.so", ["-shared", "-fPIC"], ["tls_library.c"])]
@@ -261,6 +267,10 @@ def make_setuid(folder):
     os.chmod(path, 0o4755)
 
 
+def only_root(folder):
+    return None if os.geteuid() == 0 else "only root can change its root folder"
+
+
 def make_script(folder):
     """A script whose interpreter is a program of ours."""
     path = os.path.join(folder, "script")
@@ -322,7 +332,7 @@ CASES = [
     children("vfork", 2),
     children("fork", 3),
     children("spawn", 3),
-    children("system", 6),
+    children("system", 7),
     children("popen", 5),
     children("daemon", 3),
     children("clone", 2),
@@ -484,6 +494,14 @@ CASES = [
     Case("r43_tiny_shm", "r43_contexts.c", more=[LAUNCHER], notes="lost|room|space|contexts", burns=False,
          checks=[said_or_measured],
          **launches("shm", "512k")),
+    # 48: what libc promises of the functions that start programs
+    starts("system", (42,)),
+    starts("cancelled", (3,)),
+    starts("environ", (101,)),
+    starts("small_stack", (24,), checks=[ms("burn_in_child", 90)]),
+    starts("bad", (5,), checks=[ms("burn_in_child", 90)]),
+    starts("no_shell", (2, 4), prepare=only_root),
+    starts("wordexp", (3, 4), checks=[ms("burn_in_child", 45)]),
     # 45: other surroundings
     surroundings("chroot"),
     surroundings("namespaces"),
