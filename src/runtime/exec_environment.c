@@ -116,12 +116,6 @@ static void *map(size_t bytes)
     return raw_mmap(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 }
 
-/* Does this process run in the memory of another, which waits for it or not? */
-static bool has_borrowed_memory(void)
-{
-    return guest->arena && guest->arena->pid != (uint32_t)raw_syscall3(SYS_getpid, 0, 0, 0);
-}
-
 static bool try_room(struct exec_room *room, uint32_t tid)
 {
     uint32_t nobody = 0;

@@ -96,21 +96,70 @@ int masks_real_sigaction(int number, const struct sigaction *action, struct siga
     return real_sigaction(number, action, old);
 }
 
-/* Has the handlers that run on alternate stacks block our signal, or not. */
-static void block_in_handlers(bool block)
+/*
+ * What is known of actions, and the actions themselves where they are read and written again, have
+ * a lock. No handler runs meanwhile, which might want it too. Its word is in the page that a fork
+ * wipes. No mask of the kernel's has all bits.
+ */
+static const uint64_t not_locked = UINT64_MAX;
+
+static uint64_t lock_actions(void)
 {
-    struct sigaction action;
-    for (int number = 1; number <= MOST_SIGNALS; number++) {
-        if (number == SAMPLE_SIGNAL || masks_real_sigaction(number, NULL, &action) != 0 ||
-            !(action.sa_flags & SA_ONSTACK) || action.sa_handler == SIG_DFL ||
-            action.sa_handler == SIG_IGN)
-            continue;
-        if (block)
+    uint64_t all = UINT64_MAX, mask = 0;
+    if (is_confined())
+        return not_locked;
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&mask, KERNEL_SIGSET_BYTES);
+    while (__atomic_exchange_n((uint32_t *)&guest->action_lock, 1, __ATOMIC_ACQUIRE))
+        raw_syscall3(SYS_sched_yield, 0, 0, 0);
+    return mask;
+}
+
+static void unlock_actions(uint64_t mask)
+{
+    if (mask == not_locked)
+        return;
+    __atomic_store_n((uint32_t *)&guest->action_lock, 0, __ATOMIC_RELEASE);
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, KERNEL_SIGSET_BYTES);
+}
+
+static bool runs_on_alternate_stack(const struct sigaction *a)
+{
+    return (a->sa_flags & SA_ONSTACK) && a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN;
+}
+
+static bool is_same(const struct sigaction *a, const struct sigaction *b)
+{
+    return a->sa_handler == b->sa_handler && a->sa_flags == b->sa_flags &&
+           memcmp(&a->sa_mask, &b->sa_mask, KERNEL_SIGSET_BYTES) == 0;
+}
+
+/*
+ * Has a handler that runs on an alternate stack block our signal, or not. libc's own functions
+ * change actions without our lock (system does): what was in the place of ours tells, and is put
+ * back.
+ */
+static void block_in_handler(int number, struct sigaction action, bool block)
+{
+    struct sigaction expected = action, found;
+    for (;;) {
+        if (block && runs_on_alternate_stack(&action))
             sigaddset(&action.sa_mask, SAMPLE_SIGNAL);
         else
             sigdelset(&action.sa_mask, SAMPLE_SIGNAL);
-        masks_real_sigaction(number, &action, NULL);
+        if (masks_real_sigaction(number, &action, &found) != 0 || is_same(&found, &expected))
+            return;
+        expected = action;
+        action = found;
     }
+}
+
+static void block_in_handlers(bool block)
+{
+    struct sigaction action;
+    for (int number = 1; number <= MOST_SIGNALS; number++)
+        if (number != SAMPLE_SIGNAL && masks_real_sigaction(number, NULL, &action) == 0 &&
+            runs_on_alternate_stack(&action))
+            block_in_handler(number, action, block);
 }
 
 /* Two signal frames of this machine, and what the handlers themselves need. */
@@ -130,6 +179,7 @@ EXPORTED int sigaltstack(const stack_t *stack, stack_t *old)
     bool was_small = has_small_stack;
     bool is_small =
         stack && guest->arena && !(stack->ss_flags & SS_DISABLE) && stack->ss_size < room_for_two();
+    uint64_t mask = lock_actions();
     if (is_small && !was_small && small_stacks++ == 0)
         block_in_handlers(true);
     long status = raw_syscall3(SYS_sigaltstack, (long)stack, (long)old, 0);
@@ -137,6 +187,7 @@ EXPORTED int sigaltstack(const stack_t *stack, stack_t *old)
         has_small_stack = status < 0 ? was_small : is_small;
     if ((was_small || is_small) && !has_small_stack && --small_stacks == 0)
         block_in_handlers(false);
+    unlock_actions(mask);
     if (status < 0)
         errno = (int)-status;
     return status < 0 ? -1 : 0;
@@ -144,9 +195,13 @@ EXPORTED int sigaltstack(const stack_t *stack, stack_t *old)
 
 void masks_thread_ends(void)
 {
-    if (has_small_stack && --small_stacks == 0)
+    if (!has_small_stack)
+        return;
+    uint64_t mask = lock_actions();
+    if (--small_stacks == 0)
         block_in_handlers(false);
     has_small_stack = false;
+    unlock_actions(mask);
 }
 
 void masks_forget(void)
@@ -157,10 +212,9 @@ void masks_forget(void)
         block_in_handlers(false);
 }
 
-EXPORTED int sigaction(int number, const struct sigaction *action, struct sigaction *old)
+/* Under the lock. */
+static int set_action(int number, const struct sigaction *action, struct sigaction *old)
 {
-    if (!guest->arena || number < 1 || number > MOST_SIGNALS)
-        return masks_real_sigaction(number, action, old);
     if (number == SAMPLE_SIGNAL) {
         struct sigaction before = program_action;
         if (action)
@@ -187,22 +241,44 @@ EXPORTED int sigaction(int number, const struct sigaction *action, struct sigact
     return status;
 }
 
+EXPORTED int sigaction(int number, const struct sigaction *action, struct sigaction *old)
+{
+    if (!guest->arena || number < 1 || number > MOST_SIGNALS)
+        return masks_real_sigaction(number, action, old);
+    if (has_borrowed_memory()) /* a child of vfork says nothing of its parent's handlers */
+        return number == SAMPLE_SIGNAL ? 0 : masks_real_sigaction(number, action, old);
+    uint64_t mask = lock_actions();
+    int status = set_action(number, action, old);
+    unlock_actions(mask);
+    return status;
+}
+
 /*
  * The older ways to install a handler do not go through sigaction: a program that puts all signals
  * back to their defaults must not die of ours.
  */
+static sighandler_t older_way(sighandler_t (*real)(int, sighandler_t), int number,
+                              sighandler_t handler)
+{
+    if (!guest->arena || (has_borrowed_memory() && number != SAMPLE_SIGNAL))
+        return real(number, handler);
+    uint64_t mask = lock_actions();
+    sighandler_t before = program_action.sa_handler;
+    if (number == SAMPLE_SIGNAL)
+        program_action = (struct sigaction){.sa_handler = handler};
+    else
+        before = real(number, handler);
+    unlock_actions(mask);
+    return before;
+}
+
 #define OLDER_WAY(name)                                                                            \
     EXPORTED sighandler_t name(int number, sighandler_t handler)                                   \
     {                                                                                              \
         static sighandler_t (*real)(int, sighandler_t);                                            \
-        if (guest->arena && number == SAMPLE_SIGNAL) {                                             \
-            sighandler_t before = program_action.sa_handler;                                       \
-            program_action = (struct sigaction){.sa_handler = handler};                            \
-            return before;                                                                         \
-        }                                                                                          \
         if (!real)                                                                                 \
             *(void **)&real = dlsym(RTLD_NEXT, #name);                                             \
-        return real(number, handler);                                                              \
+        return older_way(real, number, handler);                                                   \
     }
 
 OLDER_WAY(signal)
@@ -210,4 +286,14 @@ OLDER_WAY(bsd_signal)
 OLDER_WAY(ssignal)
 OLDER_WAY(sysv_signal)
 OLDER_WAY(__sysv_signal)
-OLDER_WAY(sigset)
+
+/* This one changes the thread's mask, too, and looks at it: no lock. */
+EXPORTED sighandler_t sigset(int number, sighandler_t handler)
+{
+    static sighandler_t (*real)(int, sighandler_t);
+    if (guest->arena && number == SAMPLE_SIGNAL)
+        return older_way(NULL, number, handler);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "sigset");
+    return real(number, handler);
+}

@@ -55,10 +55,14 @@ struct guest {
     /* Here, since the thread that holds one may be one that a child has not got: of channel.c, and
      * of who puts code back or changes it again (detach.c, pause.c). */
     _Atomic uint32_t message_lock, arena_lock, code_lock;
+    _Atomic uint32_t action_lock; /* of masks.c */
 };
 
 /* Writes the process's CPU time into the arena (start.c). */
 void say_cpu_time(void);
+
+/* Does this process run in the memory of another, as a child of vfork does (start.c)? */
+bool has_borrowed_memory(void);
 
 /* In a child that was forked, after guest's page was wiped (start.c). */
 void begin_in_child(void);

@@ -28,6 +28,11 @@ static bool make_wiped_page(void)
     return true;
 }
 
+bool has_borrowed_memory(void)
+{
+    return guest->arena && guest->arena->pid != (uint32_t)raw_syscall3(SYS_getpid, 0, 0, 0);
+}
+
 static void begin(void)
 {
     if (is_confined() || !channel_attach())

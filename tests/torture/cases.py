@@ -502,6 +502,9 @@ CASES = [
     starts("bad", (5,), checks=[ms("burn_in_child", 90)]),
     starts("no_shell", (2, 4), prepare=only_root),
     starts("wordexp", (3, 4), checks=[ms("burn_in_child", 45)]),
+    # 49: what libc promises of functions that others stand in for
+    *[Case("r49_" + what, "r49_promises.c", arguments=[what], record_options=["-e", "wall,lock"],
+           checks=[ms("burn_a_little", 45)]) for what in ("cancellation", "errors", "actions")],
     # 45: other surroundings
     surroundings("chroot"),
     surroundings("namespaces"),
