@@ -36,6 +36,10 @@ struct thread {
     struct thread *second; /* its stack and nodes only: the handler must not find ours half made */
     uint64_t charging_at;  /* the frame that is at the tree; 0: none */
     uint64_t accounted_ns; /* of wall time: samples, and calls that waited */
+    struct wait_began {
+        uint64_t at; /* of the innermost call that waits: in its frame; 0: none */
+        uint64_t accounted_ns, paused_ns; /* of the thread, and by the program, before */
+    } wait;
 
     /* The first sample comes after a random part of a period, so that short threads count. */
     uint64_t first_period_ns; /* 0: it has come */
