@@ -68,7 +68,6 @@ struct thread {
     struct perf_event_mmap_page *event_page;
     uint64_t event_bytes;
     uint64_t fired_before; /* by the event that this one follows */
-    int event_fd;          /* -1: closed */
     int timer;             /* -1: none */
     uint64_t counted_ns;   /* the user time that samples by a timer stand for so far */
 

@@ -140,7 +140,7 @@ static bool adopt(struct thread *t)
     }
     t->tid = (uint32_t)raw_syscall3(SYS_gettid, 0, 0, 0);
     t->first_sp = stack_top ? stack_top : (uint64_t)__builtin_frame_address(0);
-    t->event_fd = t->timer = -1;
+    t->timer = -1;
     t->of = guest;
     t->record = take_record();
     if (!t->record) { /* the tree is made when the first sample comes */

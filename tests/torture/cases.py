@@ -505,6 +505,8 @@ CASES = [
     # 49: what libc promises of functions that others stand in for
     *[Case("r49_" + what, "r49_promises.c", arguments=[what], record_options=["-e", "wall,lock"],
            checks=[ms("burn_a_little", 45)]) for what in ("cancellation", "errors", "actions")],
+    Case("r49_descriptors", "r49_promises.c", arguments=["descriptors"], prepare=only_root,
+         notes="timer", checks=[ms("burn_a_little", 45)]),
     # 45: other surroundings
     surroundings("chroot"),
     surroundings("namespaces"),

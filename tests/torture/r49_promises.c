@@ -4,10 +4,12 @@
  */
 #include "torture.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 static NOINLINE void burn_a_little(void)
@@ -188,6 +190,42 @@ static void actions(void)
     burn_a_little();
 }
 
+/* --- descriptors --------------------------------------------------------------------------------
+ */
+
+static pthread_barrier_t all_there;
+
+static void *stays(void *argument)
+{
+    pthread_barrier_wait(&all_there);
+    burn_ms(2);
+    pthread_barrier_wait(&all_there);
+    return argument;
+}
+
+/* So many threads that nothing more may be locked in memory for them, nor a descriptor be had. */
+static void descriptors(void)
+{
+    enum { THREADS = 300 };
+    pthread_t threads[THREADS];
+    struct rlimit none = {0}, few = {256, 256};
+    int used = 0;
+    setrlimit(RLIMIT_MEMLOCK, &none);
+    setrlimit(RLIMIT_NOFILE, &few);
+    CHECK(setuid(65534) == 0);
+    pthread_barrier_init(&all_there, NULL, THREADS + 1);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, stays, NULL) == 0);
+    pthread_barrier_wait(&all_there);
+    for (int fd = 0; fd < 256; fd++)
+        used += fcntl(fd, F_GETFD) >= 0;
+    pthread_barrier_wait(&all_there);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    printf("descriptors: %d\n", used);
+    burn_a_little();
+}
+
 int main(int argc, char **argv)
 {
     const char *way = argc > 1 ? argv[1] : "";
@@ -197,5 +235,7 @@ int main(int argc, char **argv)
         errors();
     else if (strcmp(way, "actions") == 0)
         actions();
+    else if (strcmp(way, "descriptors") == 0)
+        descriptors();
     return torture_end();
 }
