@@ -189,6 +189,9 @@ def life(what, count, *names, **more):
                 **more)
 
 
+BITS32 = ["-m32", "-nostdlib", "-pie", "-Wl,-dynamic-linker,/lib/ld-linux.so.2"]
+
+
 def starts(way, count, **more):
     """Row 48: one of libc's ways to start programs; `count` processes in all."""
     return Case("r48_" + way, "r48_starts.c", arguments=[way], burns=False,
@@ -397,8 +400,7 @@ CASES = [
     # 18: targets that cannot be recorded, and scripts
     Case("r18_static", "r18_burn.c", flags=["-static"], refused="static"),
     Case("r18_setuid", "r18_burn.c", prepare=make_setuid, refused="setuid"),
-    Case("r18_32bit", "r18_32bit.S", refused="32-bit",
-         flags=["-m32", "-nostdlib", "-pie", "-Wl,-dynamic-linker,/lib/ld-linux.so.2"]),
+    Case("r18_32bit", "r18_32bit.S", refused="32-bit", flags=BITS32),
     Case("r18_missing", "r18_burn.c", command="/nonexistent/program", refused="No such file"),
     Case("r18_not_in_path", "r18_burn.c", command="no-such-program-anywhere",
          refused="no such program in PATH"),
@@ -501,6 +503,7 @@ CASES = [
     starts("small_stack", (24,), checks=[ms("burn_in_child", 90)]),
     starts("bad", (5,), checks=[ms("burn_in_child", 90)]),
     starts("no_shell", (2, 4), prepare=only_root),
+    starts("32bit", (3, 5), more=[("child32", BITS32, ["r18_32bit.S"])]),
     starts("wordexp", (3, 4), checks=[ms("burn_in_child", 45)]),
     # 49: what libc promises of functions that others stand in for
     *[Case("r49_" + what, "r49_promises.c", arguments=[what], record_options=["-e", "wall,lock"],

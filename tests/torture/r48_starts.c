@@ -285,6 +285,23 @@ static void expansion(void)
         printf("word: %s\n", words.we_wordv[i]);
 }
 
+/* --- a child that is not a host -----------------------------------------------------------------
+ */
+
+static void other_bits(void)
+{
+    char path[4200], script[4200];
+    snprintf(path, sizeof path, "%.*s/child32", (int)(strrchr(self, '/') - self), self);
+    snprintf(script, sizeof script, "%s.sh", path);
+    FILE *file = fopen(script, "w");
+    fprintf(file, "#!%s\n", path);
+    fclose(file);
+    CHECK(chmod(script, 0755) == 0);
+    printf("child: %#x\n", system(path));
+    printf("script: %#x\n", system(script));
+    burn_in_child();
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -293,7 +310,7 @@ int main(int argc, char **argv)
     } ways[] = {{"system", system_threads}, {"cancelled", system_cancelled},
                 {"environ", popen_getenv},  {"small_stack", small_stack},
                 {"bad", bad_arguments},     {"no_shell", no_shell},
-                {"wordexp", expansion}};
+                {"wordexp", expansion},     {"32bit", other_bits}};
     const char *way = argc > 1 ? argv[1] : "";
     self = "/proc/self/exe";
     if (strcmp(way, "child") == 0) {
