@@ -147,6 +147,7 @@ static pid_t find_maker(struct server *s, uint32_t kind, const struct stat *file
     pid_t maker = fork();
     if (maker == 0)
         make_in_cache(s, kind, path);
+    s->maps.cache.is_tidy = true; /* the first one sees to it */
     return maker;
 }
 

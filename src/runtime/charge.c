@@ -64,10 +64,8 @@ static uint32_t no_context(const struct thread *t)
 static uint32_t leaf(struct thread *t, const struct walk_modules *modules, uint32_t node,
                      const void *function)
 {
-    struct walk_frame f = {.pc = (uint64_t)function, .module = UINT32_MAX, .flags = FRAME_IS_PC};
-    for (uint32_t i = 0; i < modules->count; i++)
-        if (f.pc >= modules->items[i].start && f.pc < modules->items[i].end)
-            f.module = i;
+    struct walk_frame f = {.pc = (uint64_t)function, .flags = FRAME_IS_PC};
+    f.module = modules_find(modules, f.pc);
     return tree_child(&t->tree, node, sample_key(modules, &f));
 }
 

@@ -23,7 +23,8 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { MOST_MODULES = 2048, PAGE = 4096 };
+/* Pages of the arrays are only there when they are used. */
+enum { MOST_MODULES = 16384, PAGE = 4096 };
 
 struct known_module {
     uint64_t path_hash, bias;
@@ -155,11 +156,13 @@ static uint64_t hash_of(const char *path)
 /* While the program pauses, one may have taken the place of another. */
 static struct known_module *find_known(const struct loaded *l)
 {
-    for (uint32_t i = 0; i < known_count; i++)
-        if (known[i].walk.start == l->start && known[i].walk.end == l->end &&
-            known[i].path_hash == hash_of(l->path))
-            return &known[i];
-    return NULL;
+    uint32_t i;
+    SEARCH(i, known_count, known[i].walk.start <= l->start);
+    struct known_module *m = i ? &known[i - 1] : NULL;
+    return m && m->walk.start == l->start && m->walk.end == l->end &&
+                   m->path_hash == hash_of(l->path)
+               ? m
+               : NULL;
 }
 
 /* Writes a module into the arena, which gives it its id. */
@@ -246,12 +249,12 @@ static uint32_t take(uint32_t n, const struct loaded *l)
     return n + 1;
 }
 
+/* Asked when they are sorted. */
 static bool stays(const struct known_module *m, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (fresh[i].walk.start == m->walk.start && fresh[i].map == m->map)
-            return true;
-    return false;
+    uint32_t i;
+    SEARCH(i, count, fresh[i].walk.start <= m->walk.start);
+    return i && fresh[i - 1].walk.start == m->walk.start && fresh[i - 1].map == m->map;
 }
 
 static void hide_unloaded(uint32_t count)
@@ -280,14 +283,21 @@ static void forget_unloaded(uint32_t count)
     }
 }
 
+/* By insertion with falling gaps (Shell): the linker maps one below the other, so that the list is
+ * about the wrong way round, and there may be thousands. */
 static void sort_fresh(uint32_t count)
 {
-    for (uint32_t i = 1; i < count; i++) {
-        struct known_module m = fresh[i];
-        uint32_t k = i;
-        for (; k && fresh[k - 1].walk.start > m.walk.start; k--)
-            fresh[k] = fresh[k - 1];
-        fresh[k] = m;
+    uint32_t gap = 1;
+    while (gap < count / 3)
+        gap = gap * 3 + 1;
+    for (; gap; gap /= 3) {
+        for (uint32_t i = gap; i < count; i++) {
+            struct known_module m = fresh[i];
+            uint32_t k = i;
+            for (; k >= gap && fresh[k - gap].walk.start > m.walk.start; k -= gap)
+                fresh[k] = fresh[k - gap];
+            fresh[k] = m;
+        }
     }
 }
 

@@ -65,4 +65,38 @@ gcc -O1 -o "$work/group" "$work/group.c"
 group() { [ "$(setsid -w "$CALLTRAIL" record -o "$work/p.ctp" "$work/group")" = "3 3" ]; }
 check "a signal for the process group comes once" timeout 60 bash -c "$(declare -f group); CALLTRAIL=$CALLTRAIL work=$work; group"
 
+# More libraries than anybody counts on: the last of them is known as the first is.
+mkdir "$work/many"
+cat >"$work/many/one.c" <<'C'
+__attribute__((noinline)) unsigned in_library(unsigned n) { volatile unsigned x = 1; while (n--) x = x * 3 + 1; return x; }
+C
+cat >"$work/many/main.c" <<'C'
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    void *last = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_NOLOAD) : NULL;
+    unsigned (*in_library)(unsigned) = last ? dlsym(last, "in_library") : NULL;
+    for (int i = 0; in_library && i < 100; i++) in_library(1000000);
+    puts(in_library ? "done" : "not loaded");
+    return 0;
+}
+C
+gcc -g -O1 -shared -fPIC -Wl,--build-id=sha1 -o "$work/many/one.so" "$work/many/one.c"
+cat >"$work/many/copies.py" <<'P'
+import sys
+library = bytearray(open("one.so", "rb").read())
+build_id = library.index(b"\x14\0\0\0\3\0\0\0GNU\0") + 12
+for i in range(2300):  # each is another library
+    library[build_id:build_id + 4] = i.to_bytes(4, "little")
+    open("lib%04d.so" % i, "wb").write(library)
+P
+(cd "$work/many" && python3 copies.py && gcc -o many main.c -L. -Wl,--no-as-needed,-rpath,"$work/many" $(printf -- '-l:%s ' lib*.so))
+many() {
+    [ "$("$CALLTRAIL" record -o "$work/p.ctp" "$work/many/many" "$work/many/lib2299.so")" = done ] || return 1
+    "$CALLTRAIL" export --to folded "$work/p.ctp" >"$work/folded"
+    awk '{ all += $NF } /main;.*in_library/ { found += $NF } END { print found, all; exit !(found > all / 2) }' "$work/folded"
+}
+check "2,300 libraries" timeout 300 bash -c "$(declare -f many); CALLTRAIL=$CALLTRAIL work=$work; many"
+
 exit $failed
