@@ -40,8 +40,7 @@ bool module_walk_next(struct module_walk *w)
 const struct map *module_walk_map(const struct module_walk *w, struct open_maps *maps)
 {
     const struct arena_module *m = w->module;
-    if (m->kind == MODULE_VDSO)
-        return open_maps_vdso(maps, m->end - m->start);
-    const struct open_map *opened = open_maps_find(maps, w->path);
+    const struct open_map *opened = m->kind == MODULE_VDSO ? open_maps_vdso(maps, m->end - m->start)
+                                                           : open_maps_find(maps, w->path);
     return opened ? &opened->map : NULL;
 }

@@ -113,11 +113,13 @@ static void supervise(struct server *server, pid_t child, int signals, struct re
                       struct perf_samples *perf, struct witness *witness)
 {
     const struct record_options *options = recording->options;
-    enum { POLL_MS = 10, LOOKS_EVERY = 10, MOST_RINGS = 256 };
+    enum { POLL_MS = 10, MOST_RINGS = 256 };
+    const double looks_every_s = 0.1; /* by the clock: a turn may be one of thousands of answers */
     int descriptors[MOST_RINGS];
     struct stamp stamp = take_stamp();
     double began_s = 0; /* to measure, after the start */
-    for (unsigned turn = 0;; turn++) {
+    double look_s = 0;  /* when to look around, after the start */
+    for (;;) {
         struct pollfd wait[3 + MOST_RINGS] = {{.fd = signals, .events = POLLIN},
                                               {.fd = server->listeners[0], .events = POLLIN},
                                               {.fd = server->listeners[1], .events = POLLIN}};
@@ -140,8 +142,10 @@ static void supervise(struct server *server, pid_t child, int signals, struct re
             if (!paused)
                 began_s = now_s() - stamp.time_s;
         }
-        if (turn % LOOKS_EVERY == 0)
+        if (passed >= look_s) {
             server_look_around(server);
+            look_s = passed + looks_every_s;
+        }
         if (wait[0].revents & POLLIN)
             take_signal(signals, child, recording, witness, stamp);
         struct rusage usage;

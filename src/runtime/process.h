@@ -91,7 +91,18 @@ bool channel_map_more(uint64_t least);
 /* The map of a file that is open here: its bytes, mapped read-only, or NULL. */
 const void *channel_ask_map(int file, const char *path, size_t *bytes);
 
-/* The same for its edit plan. */
+/* The map of the vdso, of which there is no file. */
+const void *channel_ask_vdso(uint64_t vdso_bytes, size_t *bytes);
+
+/* The maps of several files (CHANNEL_MOST_FILES) at once. False: to be asked for one by one. */
+struct channel_file {
+    int file;
+    const void *map;
+    size_t map_bytes;
+};
+bool channel_ask_maps(struct channel_file *files, uint32_t count);
+
+/* The edit plan of a file. */
 const void *channel_ask_plan(int file, const char *path, size_t *bytes);
 
 /* --- modules (modules.c) ------------------------------------------------------------------- */
