@@ -58,6 +58,13 @@ long masks_change(int how, const uint64_t *set, uint64_t *old)
     return 0;
 }
 
+void masks_thread_begins(void)
+{
+    uint64_t before = 0;
+    raw_syscall4(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&ours, (long)&before, KERNEL_SIGSET_BYTES);
+    thinks_blocked = (before & ours) != 0;
+}
+
 static int change_mask(int how, const sigset_t *set, sigset_t *old)
 {
     uint64_t said = 0, before;

@@ -55,7 +55,7 @@ struct guest {
     /* Here, since the thread that holds one may be one that a child has not got: of channel.c, and
      * of who puts code back or changes it again (detach.c, pause.c). */
     _Atomic uint32_t message_lock, arena_lock, code_lock;
-    _Atomic uint32_t action_lock; /* of masks.c */
+    _Atomic uint32_t action_lock, wish_lock; /* of masks.c, and of threads_other.c */
 };
 
 /* Writes the process's CPU time into the arena (start.c). */
@@ -156,6 +156,9 @@ int masks_real_sigaction(int number, const struct sigaction *action, struct siga
 
 /* rt_sigprocmask as the program means it; a negative errno on failure. */
 long masks_change(int how, const uint64_t *set, uint64_t *old);
+
+/* In a thread that libc made, which may block all signals: ours comes nevertheless. */
+void masks_thread_begins(void);
 
 /* The thread's alternate stack goes with it. */
 void masks_thread_ends(void);

@@ -86,6 +86,13 @@ bool thread_grow(struct thread *thread, uint32_t frames);
 struct thread *thread_take(void);
 void thread_keep(struct thread *thread);
 
+/* For a thread that is about to be made, and in it. NULL: it will not be known. */
+struct thread *thread_for_new(void);
+void thread_become(struct thread *thread);
+
+/* Gives the program the key that we have. False: it has that already. */
+bool threads_give_key(void);
+
 /* Notes the name that the thread has now. */
 void thread_read_name(struct thread *thread);
 

@@ -507,9 +507,11 @@ CASES = [
     starts("wordexp", (3, 4), checks=[ms("burn_in_child", 45)]),
     # 49: what libc promises of functions that others stand in for
     *[Case("r49_" + what, "r49_promises.c", arguments=[what], record_options=["-e", "wall,lock"],
-           checks=[ms("burn_a_little", 45)]) for what in ("cancellation", "errors", "actions")],
+           checks=[ms("burn_a_little", 45)]) for what in ("cancellation", "errors", "actions", "keys")],
     Case("r49_descriptors", "r49_promises.c", arguments=["descriptors"], prepare=only_root,
          notes="timer", checks=[ms("burn_a_little", 45)]),
+    # 50: threads that libc makes by itself
+    Case("r50_other_threads", checks=[threads(4), ms("in_c_thread", 50), ms("on_timer", 100)]),
     # 45: other surroundings
     surroundings("chroot"),
     surroundings("namespaces"),

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <threads.h>
 
 static NOINLINE void burn_a_little(void)
 {
@@ -226,6 +227,44 @@ static void descriptors(void)
     burn_a_little();
 }
 
+/* --- keys ---------------------------------------------------------------------------------------
+ */
+
+enum { MOST_KEYS = 2000 };
+
+static pthread_key_t keys[MOST_KEYS];
+static int key_count;
+static atomic_int destroyed;
+
+static void destroy(void *value)
+{
+    destroyed += (int)(intptr_t)value;
+}
+
+static void *uses_keys(void *argument)
+{
+    for (int i = 0; i < key_count; i++)
+        CHECK(pthread_setspecific(keys[i], (void *)1) == 0);
+    burn_ms(10);
+    return argument;
+}
+
+static void all_keys(void)
+{
+    pthread_t thread;
+    while (key_count < MOST_KEYS && pthread_key_create(&keys[key_count], destroy) == 0)
+        key_count++;
+    printf("keys: %d\n", key_count);
+    tss_t one_more;
+    printf("one more: %d\n", tss_create(&one_more, destroy) == thrd_success);
+    for (int i = 0; i < 20; i++) {
+        pthread_create(&thread, NULL, uses_keys, NULL);
+        pthread_join(thread, NULL);
+    }
+    printf("destroyed: %d\n", destroyed);
+    burn_a_little();
+}
+
 int main(int argc, char **argv)
 {
     const char *way = argc > 1 ? argv[1] : "";
@@ -235,6 +274,8 @@ int main(int argc, char **argv)
         errors();
     else if (strcmp(way, "actions") == 0)
         actions();
+    else if (strcmp(way, "keys") == 0)
+        all_keys();
     else if (strcmp(way, "descriptors") == 0)
         descriptors();
     return torture_end();
