@@ -178,7 +178,8 @@ static void *map_descriptor(int fd, uint64_t bytes, int protection)
 
 /*
  * An arena that its engine wants low lies below 4 GB, so that an address takes four bytes; and
- * above 2 GB, where programs have nothing that asks for low memory. It is mapped piece by piece:
+ * above 2 GB, where programs have nothing that asks for low memory. Those that want a fixed place
+ * there want a round one, 2 GB: it is as far up as it may get large. It is mapped piece by piece:
  * the program may have a limit for its address space.
  */
 enum { LOW_PIECE = 256 << 20 };
@@ -190,10 +191,11 @@ static struct {
 static void *map_low(int fd, uint64_t most)
 {
     const uint64_t step = UINT64_C(1) << 26, first = UINT64_C(1) << 31;
+    const uint64_t last = (ARENA_LOW_END - most) & ~(step - 1);
     uint64_t bytes = most < LOW_PIECE ? most : LOW_PIECE;
     if (low.start)
         raw_syscall3(SYS_munmap, (long)low.start, (long)low.bytes, 0);
-    for (uint64_t at = low.start ? low.start : first; at + most <= ARENA_LOW_END; at += step) {
+    for (uint64_t at = low.start ? low.start : last; at >= first; at -= step) {
         long got = raw_syscall6(SYS_mmap, (long)at, (long)bytes, PROT_READ | PROT_WRITE,
                                 MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
         if (got == (long)at) {

@@ -512,6 +512,8 @@ CASES = [
          notes="timer", checks=[ms("burn_a_little", 45)]),
     # 50: threads that libc makes by itself
     Case("r50_other_threads", checks=[threads(4), ms("in_c_thread", 50), ms("on_timer", 100)]),
+    # 51: memory at fixed places
+    Case("r51_fixed_places"),
     # 45: other surroundings
     surroundings("chroot"),
     surroundings("namespaces"),
@@ -534,7 +536,8 @@ CASES = [
 EDITING = re.compile(r"r(2[3-9]|3[0-5]|46|47)_|r12_reused")
 # Of the others, what a selection with engine exact runs: threads, forks, jumps, ends.
 ALSO_EXACT = """r07_fork r07_vfork r08_short r10_throw_gcc r11_longjmp r12_coroutines r16_kill r42_raw_fork
-r42_fork_in_dlopen r44_closefrom""".split()
+r42_fork_in_dlopen r44_closefrom r48_system r48_environ r48_small_stack r50_other_threads
+r51_fixed_places""".split()
 
 
 def is_selected(case, engine):
