@@ -22,7 +22,7 @@ static const struct link_map *find_libc(void)
 }
 
 /* The dynamic linker has made addresses of these. */
-static const void *table(const struct link_map *l, ElfW(Sxword) tag)
+static const void *table(const struct link_map *l, int64_t tag)
 {
     for (const ElfW(Dyn) *d = l->l_ld; d->d_tag != DT_NULL; d++)
         if (d->d_tag == tag)

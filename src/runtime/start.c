@@ -73,7 +73,7 @@ static char *take_variable(char **environment, const char *name)
 static char *take_preload(char **environment)
 {
     for (char **at = environment; *at; at++) {
-        if (strncmp(*at, "LD_PRELOAD=", 11) != 0)
+        if (strncmp(*at, "LD_PRELOAD=", 11) != 0 || !(*at)[11]) /* an empty one is the program's */
             continue;
         char *variable = *at, *rest = strchr(variable, ':');
         if (!rest) {

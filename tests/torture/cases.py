@@ -501,7 +501,7 @@ CASES = [
     starts("cancelled", (3,)),
     starts("environ", (101,)),
     starts("small_stack", (24,), checks=[ms("burn_in_child", 90)]),
-    starts("bad", (5,), checks=[ms("burn_in_child", 90)]),
+    starts("bad", (7,), checks=[ms("burn_in_child", 90)]),
     starts("no_shell", (2, 4), prepare=only_root),
     starts("32bit", (3, 5), more=[("child32", BITS32, ["r18_32bit.S"])]),
     starts("wordexp", (3, 4), checks=[ms("burn_in_child", 45)]),

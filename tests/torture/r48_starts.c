@@ -252,6 +252,13 @@ static void bad_arguments(void)
     collect(pid);
     pid = fork();
     if (pid == 0) {
+        char *empty[] = {(char *)"LD_PRELOAD=", NULL};
+        execve(self, arguments, empty);
+        _exit(99);
+    }
+    collect(pid);
+    pid = fork();
+    if (pid == 0) {
         execveat(AT_FDCWD, self, arguments, NULL, 0);
         _exit(99);
     }
@@ -314,7 +321,8 @@ int main(int argc, char **argv)
     const char *way = argc > 1 ? argv[1] : "";
     self = "/proc/self/exe";
     if (strcmp(way, "child") == 0) {
-        printf("child: %s %s\n", getenv("LD_PRELOAD") ? "preloaded" : "as it is",
+        const char *preload = getenv("LD_PRELOAD");
+        printf("child: preloaded '%s', %s\n", preload ? preload : "nothing",
                getenv("V1999") ? "with all" : "");
         burn_in_child();
         return 0;

@@ -5,11 +5,13 @@
 #include "torture.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/resource.h>
+#include <sys/select.h>
 #include <sys/wait.h>
 #include <threads.h>
 
@@ -114,6 +116,11 @@ static void errors(void)
     pthread_mutex_init(&checked, &attributes);
     SAYS(pthread_mutex_lock(&checked));
     SAYS(pthread_mutex_lock(&checked));
+    static const struct timespec none;
+    const sigset_t *nowhere = (const sigset_t *)8;
+    SAYS(ppoll(NULL, 0, &none, nowhere));
+    SAYS(pselect(0, NULL, NULL, NULL, &none, nowhere));
+    SAYS(sigsuspend(nowhere));
     burn_a_little();
 }
 
