@@ -12,7 +12,7 @@
 
 struct witness {
     pid_t pid; /* 0: none could be had */
-    int ask, answer;
+    int line;  /* to it */
 };
 
 /* Before the program is started: the kernel signals the younger processes of a group first, so that
