@@ -103,21 +103,19 @@ const struct open_map *open_maps_of(struct open_maps *maps, const char *elf_path
 
 /* The vdso of the kernel that runs is the recorded one, if it is of the same size; it has no file,
  * so its image is copied into one. */
-const struct map *open_maps_vdso(struct open_maps *maps, uint64_t size)
+struct open_map *open_maps_vdso(struct open_maps *maps, uint64_t size)
 {
     const char *image = (const char *)getauxval(AT_SYSINFO_EHDR);
     int fd = image && !maps->vdso_tried ? memfd_create("vdso", MFD_CLOEXEC) : -1;
     if (fd >= 0) {
         char path[32];
         snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-        if (write(fd, image, size) == (ssize_t)size) {
-            const struct open_map *opened = open_maps_find(maps, path);
-            maps->vdso = opened ? &opened->map : NULL;
-        }
+        if (write(fd, image, size) == (ssize_t)size)
+            maps->vdso = open_maps_find(maps, path);
         close(fd);
     }
     maps->vdso_tried = true;
-    uint64_t pages = maps->vdso ? (maps->vdso->header->span + PAGE_BYTES - 1) / PAGE_BYTES : 0;
+    uint64_t pages = maps->vdso ? (maps->vdso->map.header->span + PAGE_BYTES - 1) / PAGE_BYTES : 0;
     return pages * PAGE_BYTES == size ? maps->vdso : NULL;
 }
 

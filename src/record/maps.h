@@ -21,7 +21,7 @@ struct open_map {
 struct open_maps {
     struct map_cache cache;
     VEC(struct open_map *) items;
-    const struct map *vdso; /* or NULL */
+    struct open_map *vdso; /* or NULL */
     bool vdso_tried;
 };
 
@@ -45,7 +45,7 @@ const struct open_map *open_maps_of(struct open_maps *maps, const char *elf_path
 uint32_t open_maps_languages(struct open_maps *maps, const char *elf_path);
 
 /* The map of the kernel's vdso, if it is of that size; or NULL. */
-const struct map *open_maps_vdso(struct open_maps *maps, uint64_t size);
+struct open_map *open_maps_vdso(struct open_maps *maps, uint64_t size);
 
 /* A descriptor of the map's bytes, which stays ours; -1 when there is none. */
 int open_map_fd(struct open_map *map);

@@ -58,6 +58,11 @@ static char *socket_path(const struct server *s)
     return must_format("%s/" CHANNEL_SOCKET, s->folder.path);
 }
 
+char *server_runtime_link(const struct server *s)
+{
+    return must_format("%s/libcalltrail.so", s->folder.path);
+}
+
 static bool open_listeners(struct server *s, const char *name)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -201,9 +206,11 @@ void server_close(struct server *s, bool keep_arenas)
         if (s->listeners[i] >= 0)
             close(s->listeners[i]);
     if (!keep_arenas && s->folder.path) {
-        char *socket = socket_path(s);
+        char *socket = socket_path(s), *runtime = server_runtime_link(s);
         unlink(socket);
+        unlink(runtime);
         free(socket);
+        free(runtime);
     }
     if (keep_arenas)
         folder_leave(&s->folder);

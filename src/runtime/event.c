@@ -81,22 +81,16 @@ static bool start_perf(struct thread *t, uint64_t period_ns)
     raw_syscall3(SYS_fcntl, fd, F_SETSIG, SAMPLE_SIGNAL);
     raw_syscall3(SYS_fcntl, fd, F_SETFL, O_ASYNC | O_NONBLOCK);
     map_event(t, (int)fd);
-    if (t->first_period_ns) /* one tick, and no more */
+    if (!t->event_page)
+        t->event_bytes = 0;
+    else if (t->first_period_ns) /* one tick, and no more */
         raw_syscall3(SYS_ioctl, fd, PERF_EVENT_IOC_REFRESH, 1);
     else
         raw_syscall3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
-    t->event_fd = -1;
-    if (t->event_page) {
-        raw_syscall3(SYS_close, fd, 0, 0); /* the mapping keeps it alive */
-        return true;
-    }
-    long high = raw_syscall3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 900);
-    if (high >= 0) {
-        raw_syscall3(SYS_close, fd, 0, 0);
-        fd = high;
-    }
-    t->event_fd = (int)fd;
-    return true;
+    /* The mapping keeps it alive. Where none may be locked in memory any more there is no event:
+     * its descriptor would be one of the program's. */
+    raw_syscall3(SYS_close, fd, 0, 0);
+    return t->event_page != NULL;
 }
 
 static uint64_t user_time_ns(void)
@@ -151,6 +145,18 @@ static uint64_t random_part(const struct thread *t, uint64_t period_ns)
     return part < SHORTEST_NS && period_ns > SHORTEST_NS ? SHORTEST_NS : part;
 }
 
+/* One thread that is sampled so is enough to say it of the process. */
+static bool start_timer_instead(struct thread *t, uint64_t first_ns)
+{
+    t->first_period_ns = 0;
+    if (start_timer(t, first_ns)) {
+        guest->arena->source = SOURCE_TIMER;
+        return true;
+    }
+    guest->arena->threads_not_sampled++;
+    return false;
+}
+
 bool event_start(struct thread *t)
 {
     if (!(guest->arena->events.mask & EVENTS_BY_SAMPLES) && !(guest->flags & CHANNEL_DETACHES) &&
@@ -165,16 +171,11 @@ bool event_start(struct thread *t)
     uint64_t first_ns = random_part(t, guest->arena->period_ns);
     t->first_period_ns = first_ns;
     if (start_perf(t, first_ns)) {
-        guest->arena->source = SOURCE_PERF;
+        if (guest->arena->source != SOURCE_TIMER)
+            guest->arena->source = SOURCE_PERF;
         return true;
     }
-    t->first_period_ns = 0;
-    if (start_timer(t, first_ns)) {
-        guest->arena->source = SOURCE_TIMER;
-        return true;
-    }
-    guest->arena->threads_not_sampled++;
-    return false;
+    return start_timer_instead(t, first_ns);
 }
 
 void event_stop(struct thread *t)
@@ -191,13 +192,11 @@ void event_stop(struct thread *t)
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         raw_syscall3(SYS_munmap, (long)page, (long)bytes, 0);
     }
-    if (t->event_fd >= 0)
-        raw_syscall3(SYS_close, t->event_fd, 0, 0);
     if (t->timer >= 0)
         raw_syscall3(SYS_timer_delete, t->timer, 0, 0);
     t->event_page = NULL;
     t->event_bytes = 0;
-    t->event_fd = t->timer = -1;
+    t->timer = -1;
 }
 
 void event_stop_and_drain(struct thread *t)
@@ -217,8 +216,6 @@ void event_silence(struct thread *t)
     if (t->event_page)
         raw_syscall6(SYS_mmap, (long)t->event_page, (long)t->event_bytes, PROT_READ,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-    if (t->event_fd >= 0)
-        raw_syscall3(SYS_close, t->event_fd, 0, 0);
     if (t->timer >= 0)
         raw_syscall3(SYS_timer_delete, t->timer, 0, 0);
     guest->arena->threads_not_sampled++;
@@ -270,7 +267,7 @@ void event_once_more(struct thread *t, uint64_t ns)
     event_stop(t);
     t->first_period_ns = ns;
     if (!start_perf(t, ns))
-        guest->arena->threads_not_sampled++;
+        start_timer_instead(t, ns);
 }
 
 /*
@@ -296,7 +293,7 @@ bool event_first_tick(struct thread *t)
     t->rate.passed_ns = 0;
     t->rate.look = t->rate.fired_first + FIRST_LOOK_NS / period_ns + 1;
     if (!start_perf(t, t->rate.period_ns))
-        guest->arena->threads_not_sampled++;
+        start_timer_instead(t, period_ns);
     return counts;
 }
 
@@ -334,5 +331,5 @@ void event_keep_rate(struct thread *t)
     t->rate.look = look;
     t->rate.period_ns = wanted;
     if (!start_perf(t, wanted))
-        guest->arena->threads_not_sampled++;
+        start_timer_instead(t, period_ns);
 }

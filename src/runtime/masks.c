@@ -126,6 +126,39 @@ EXPORTED int sigaltstack(const stack_t *stack, stack_t *old)
     return status < 0 ? -1 : 0;
 }
 
+void masks_thread_begins(void)
+{
+    uint64_t before = 0;
+    raw_syscall4(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&ours, (long)&before, KERNEL_SIGSET_BYTES);
+    thinks_blocked = (before & ours) != 0;
+}
+
+/*
+ * What is known of actions, and the actions themselves where they are read and written again, have
+ * a lock. No handler runs meanwhile, which might want it too. Its word is in the page that a fork
+ * wipes. No mask of the kernel's has all bits.
+ */
+static const uint64_t not_locked = UINT64_MAX;
+
+static uint64_t lock_actions(void)
+{
+    uint64_t all = UINT64_MAX, mask = 0;
+    if (is_confined())
+        return not_locked;
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&mask, KERNEL_SIGSET_BYTES);
+    while (__atomic_exchange_n((uint32_t *)&guest->action_lock, 1, __ATOMIC_ACQUIRE))
+        raw_syscall3(SYS_sched_yield, 0, 0, 0);
+    return mask;
+}
+
+static void unlock_actions(uint64_t mask)
+{
+    if (mask == not_locked)
+        return;
+    __atomic_store_n((uint32_t *)&guest->action_lock, 0, __ATOMIC_RELEASE);
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, KERNEL_SIGSET_BYTES);
+}
+
 /* No tick comes in a system call: whether a signal of the program's ends one is the program's word.
  */
 static void use_action(const struct sigaction *action)
@@ -189,12 +222,9 @@ static int act_on_own_stack(int number, const struct sigaction *action, struct s
     return status;
 }
 
-EXPORTED int sigaction(int number, const struct sigaction *action, struct sigaction *old)
+/* Under the lock. */
+static int set_action(int number, const struct sigaction *action, struct sigaction *old)
 {
-    if (number < 1 || number > MOST_SIGNALS)
-        return masks_real_sigaction(number, action, old);
-    if (!guest->arena)
-        return act_on_own_stack(number, action, old);
     if (number == SAMPLE_SIGNAL) {
         struct sigaction before = program_action;
         if (action)
@@ -219,22 +249,46 @@ EXPORTED int sigaction(int number, const struct sigaction *action, struct sigact
     return status;
 }
 
+EXPORTED int sigaction(int number, const struct sigaction *action, struct sigaction *old)
+{
+    if (number < 1 || number > MOST_SIGNALS)
+        return masks_real_sigaction(number, action, old);
+    if (!guest->arena)
+        return act_on_own_stack(number, action, old);
+    if (has_borrowed_memory()) /* a child of vfork says nothing of its parent's handlers */
+        return number == SAMPLE_SIGNAL ? 0 : act_on_own_stack(number, action, old);
+    uint64_t mask = lock_actions();
+    int status = set_action(number, action, old);
+    unlock_actions(mask);
+    return status;
+}
+
 /*
  * The older ways to install a handler do not go through sigaction: a program that puts all signals
  * back to their defaults must not die of ours.
  */
+static sighandler_t older_way(sighandler_t (*real)(int, sighandler_t), int number,
+                              sighandler_t handler)
+{
+    if (!guest->arena || (has_borrowed_memory() && number != SAMPLE_SIGNAL))
+        return (sighandler_t)own_stack_handler((void *)real(number, handler));
+    uint64_t mask = lock_actions();
+    sighandler_t before = program_action.sa_handler;
+    if (number == SAMPLE_SIGNAL)
+        use_action(&(struct sigaction){.sa_handler = handler, .sa_flags = SA_RESTART});
+    else
+        before = (sighandler_t)own_stack_handler((void *)real(number, handler));
+    unlock_actions(mask);
+    return before;
+}
+
 #define OLDER_WAY(name)                                                                            \
     EXPORTED sighandler_t name(int number, sighandler_t handler)                                   \
     {                                                                                              \
         static sighandler_t (*real)(int, sighandler_t);                                            \
-        if (guest->arena && number == SAMPLE_SIGNAL) {                                             \
-            sighandler_t before = program_action.sa_handler;                                       \
-            use_action(&(struct sigaction){.sa_handler = handler, .sa_flags = SA_RESTART});        \
-            return before;                                                                         \
-        }                                                                                          \
         if (!real)                                                                                 \
             *(void **)&real = dlsym(RTLD_NEXT, #name);                                             \
-        return (sighandler_t)own_stack_handler((void *)real(number, handler));                     \
+        return older_way(real, number, handler);                                                   \
     }
 
 OLDER_WAY(signal)
@@ -242,4 +296,14 @@ OLDER_WAY(bsd_signal)
 OLDER_WAY(ssignal)
 OLDER_WAY(sysv_signal)
 OLDER_WAY(__sysv_signal)
-OLDER_WAY(sigset)
+
+/* This one changes the thread's mask, too, and looks at it: no lock. */
+EXPORTED sighandler_t sigset(int number, sighandler_t handler)
+{
+    static sighandler_t (*real)(int, sighandler_t);
+    if (guest->arena && number == SAMPLE_SIGNAL)
+        return older_way(NULL, number, handler);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "sigset");
+    return (sighandler_t)own_stack_handler((void *)real(number, handler));
+}

@@ -28,6 +28,15 @@ struct heap_state {
     uint64_t map_room, map_count;
 };
 
+/* Memory for the environment of a program that a child of vfork starts (exec_environment.c). */
+struct exec_room {
+    uint32_t owner; /* the thread that is in it; the kernel clears this */
+    void *memory;
+    size_t bytes;
+};
+
+enum { EXEC_ROOMS = 4 };
+
 struct guest {
     struct arena_header *arena;         /* NULL: not recording */
     uint64_t arena_mapped;              /* bytes of it */
@@ -40,15 +49,20 @@ struct guest {
     _Atomic uint32_t thread_list_lock;
     struct thread *threads;
     struct heap_state heap;
+    struct exec_room exec_rooms[EXEC_ROOMS];
     /* Room in the arena was waited for once, and none came: it is not waited for again. */
     bool no_room_for_calls, no_room_for_threads;
     /* Here, since the thread that holds one may be one that a child has not got: of channel.c, and
      * of who puts code back or changes it again (detach.c, pause.c). */
     _Atomic uint32_t message_lock, arena_lock, code_lock;
+    _Atomic uint32_t action_lock, wish_lock; /* of masks.c, and of threads_other.c */
 };
 
 /* Writes the process's CPU time into the arena (start.c). */
 void say_cpu_time(void);
+
+/* Does this process run in the memory of another, as a child of vfork does (start.c)? */
+bool has_borrowed_memory(void);
 
 /* In a child that was forked, after guest's page was wiped (start.c). */
 void begin_in_child(void);
@@ -80,7 +94,19 @@ bool channel_map_more(uint64_t least);
 /* The map of a file that is open here: its bytes, mapped read-only, or NULL. */
 const void *channel_ask_map(int file, const char *path, size_t *bytes, uint32_t *languages);
 
-/* The same for its edit plan. */
+/* The map of the vdso, of which there is no file. */
+const void *channel_ask_vdso(uint64_t vdso_bytes, size_t *bytes);
+
+/* The maps of several files (CHANNEL_MOST_FILES) at once. False: to be asked for one by one. */
+struct channel_file {
+    int file;
+    const void *map;
+    size_t map_bytes;
+    uint32_t languages; /* enum arena_language */
+};
+bool channel_ask_maps(struct channel_file *files, uint32_t count);
+
+/* The edit plan of a file. */
 const void *channel_ask_plan(int file, const char *path, size_t *bytes);
 
 /* --- modules (modules.c) ------------------------------------------------------------------- */
@@ -148,6 +174,9 @@ int masks_real_sigaction(int number, const struct sigaction *action, struct siga
 /* rt_sigprocmask as the program means it; a negative errno on failure. */
 long masks_change(int how, const uint64_t *set, uint64_t *old);
 
+/* In a thread that libc made, which may block all signals: ours comes nevertheless. */
+void masks_thread_begins(void);
+
 /* --- waits with another mask (waits.c) -------------------------------------------------------- */
 
 void waits_prepare(void);
@@ -184,6 +213,11 @@ bool may_call_nothing(void);
 
 /* prctl or seccomp, by which the program installs one; a negative errno on failure. */
 long confined_install(long number, long a, long b, long c, long d, long e);
+
+/* --- libc behind all who stand in for it (libc_own.c) -------------------------------------- */
+
+/* Where libc's own function of that name begins; NULL: not known. */
+void *libc_own(const char *name);
 
 /* --- programs that are started (exec.c) ----------------------------------------------------- */
 

@@ -29,6 +29,11 @@ static bool make_wiped_page(void)
     return true;
 }
 
+bool has_borrowed_memory(void)
+{
+    return guest->arena && guest->arena->pid != (uint32_t)raw_syscall3(SYS_getpid, 0, 0, 0);
+}
+
 static void begin(void)
 {
     if (is_confined() || !channel_attach())
@@ -70,7 +75,7 @@ static char *take_variable(char **environment, const char *name)
 static char *take_preload(char **environment)
 {
     for (char **at = environment; *at; at++) {
-        if (strncmp(*at, "LD_PRELOAD=", 11) != 0)
+        if (strncmp(*at, "LD_PRELOAD=", 11) != 0 || !(*at)[11]) /* an empty one is the program's */
             continue;
         char *variable = *at, *rest = strchr(variable, ':');
         if (!rest) {

@@ -2,6 +2,7 @@
  * System calls that the program makes by number, and prctl: forks that run no atfork handlers,
  * masks and programs set without libc's wrappers, and filters that would kill us.
  */
+#include "runtime/exec.h"
 #include "runtime/memory.h"
 #include "runtime/own_stack.h"
 #include "runtime/process.h"
@@ -11,6 +12,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -120,7 +122,10 @@ long watched_syscall(long number, long a, long b, long c, long d, long e)
             return as_libc(act(a, (const struct kernel_action *)b, (struct kernel_action *)c, d));
         return act_on_ours((const struct kernel_action *)b, (struct kernel_action *)c);
     case SYS_execve:
-        return execve((const char *)a, (char *const *)b, (char *const *)c);
+        return as_libc(exec_at(AT_FDCWD, (const char *)a, (char *const *)b, (char *const *)c, 0));
+    case SYS_execveat:
+        return as_libc(
+            exec_at((int)a, (const char *)b, (char *const *)c, (char *const *)d, (int)e));
     case SYS_prctl:
     case SYS_seccomp:
         if (installs_filter(number, a))

@@ -3,6 +3,7 @@
  * sees to it that little of the program's time goes there. event.c has what makes the kernel send
  * it.
  */
+#include "runtime/blocking.h"
 #include "runtime/charge.h"
 #include "runtime/engine.h"
 #include "runtime/own_stack.h"
@@ -103,6 +104,7 @@ void sample_on_signal(int number, siginfo_t *info, void *context, const struct o
     }
     if (!(guest->arena->events.mask & EVENTS_BY_SAMPLES))
         return;
+    wait_check(t, sp);
     /* However deep the stack, little of the time is ours: the program must get on. */
     enum { SHARE = 8, SHARE_WITHOUT_ROOM = 1 };
     uint64_t ticks = t->timer < 0 ? 1 : event_timer_ticks(t, info);

@@ -200,7 +200,7 @@ static int edits(void)
     signal(SIGUSR2, on_busy_signal);
     struct sigaction elsewhere = {.sa_handler = on_sleeping_signal, .sa_flags = SA_ONSTACK};
     sigaction(SIGURG, &elsewhere, NULL);
-    signal(SIGSTKFLT, on_our_signal); /* the runtime's own */
+    signal(SAMPLE_SIGNAL, on_our_signal);
     know_this_thread();
     shared->tids[EDITOR] = gettid();
     pthread_create(&made, NULL, worker, NULL);

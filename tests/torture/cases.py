@@ -195,6 +195,15 @@ def life(what, count, *names, **more):
                 **more)
 
 
+BITS32 = ["-m32", "-nostdlib", "-pie", "-Wl,-dynamic-linker,/lib/ld-linux.so.2"]
+
+
+def starts(way, count, **more):
+    """Row 48: one of libc's ways to start programs; `count` processes in all."""
+    return Case("r48_" + way, "r48_starts.c", arguments=[way], burns=False,
+                checks=[processes(*count)] + more.pop("checks", []), **more)
+
+
 LAUNCHER = ("launch_limits", [], ["launch_limits.c"])
 PRELOADED = [("preloaded.so", ["-shared", "-fPIC"], ["preloaded.c"])]
 TLS_LIBRARY = [("tls_library.so", ["-shared", "-fPIC"], ["tls_library.c"])]
@@ -265,6 +274,10 @@ def make_setuid(folder):
     path = os.path.join(folder, "r18_setuid")
     os.chown(path, 65534, 65534)
     os.chmod(path, 0o4755)
+
+
+def only_root(folder):
+    return None if os.geteuid() == 0 else "only root can change its root folder"
 
 
 def make_script(folder):
@@ -367,7 +380,7 @@ CASES = [
     children("vfork", 2),
     children("fork", 3),
     children("spawn", 3),
-    children("system", 6),
+    children("system", 7),
     children("popen", 5),
     children("daemon", 3),
     children("clone", 2),
@@ -462,7 +475,7 @@ CASES = [
     Case("r18_static", "r18_burn.c", flags=["-static"], record_options=WALL, refused="static"),
     Case("r18_setuid", "r18_burn.c", prepare=make_setuid, record_options=WALL, refused="setuid"),
     Case("r18_32bit", "r18_32bit.S", record_options=WALL, refused="32-bit",
-         flags=["-m32", "-nostdlib", "-pie", "-Wl,-dynamic-linker,/lib/ld-linux.so.2"]),
+         flags=BITS32),
     Case("r18_missing", "r18_burn.c", command="/nonexistent/program", refused="No such file"),
     Case("r18_not_in_path", "r18_burn.c", command="no-such-program-anywhere",
          refused="no such program in PATH"),
@@ -562,6 +575,24 @@ CASES = [
     Case("r43_tiny_shm", "r43_contexts.c", more=[LAUNCHER], notes="lost|room|space|contexts", burns=False,
          checks=[said_or_measured],
          **launches("shm", "512k")),
+    # 48: what libc promises of the functions that start programs
+    starts("system", (42,)),
+    starts("cancelled", (3,)),
+    starts("environ", (101,)),
+    starts("small_stack", (24,), checks=[ms("burn_in_child", 90)]),
+    starts("bad", (7,), checks=[ms("burn_in_child", 90)]),
+    starts("no_shell", (2, 4), prepare=only_root),
+    starts("32bit", (3, 5), more=[("child32", BITS32, ["r18_32bit.S"])]),
+    starts("wordexp", (3, 4), checks=[ms("burn_in_child", 45)]),
+    # 49: what libc promises of functions that others stand in for
+    *[Case("r49_" + what, "r49_promises.c", arguments=[what], record_options=["-e", "wall,lock"],
+           checks=[ms("burn_a_little", 45)]) for what in ("cancellation", "errors", "actions", "keys")],
+    Case("r49_descriptors", "r49_promises.c", arguments=["descriptors"], prepare=only_root,
+         notes="timer", checks=[ms("burn_a_little", 45)]),
+    # 50: threads that libc makes by itself
+    Case("r50_other_threads", checks=[threads(4), ms("in_c_thread", 50), ms("on_timer", 100)]),
+    # 51: memory at fixed places
+    Case("r51_fixed_places"),
     # 45: other surroundings
     surroundings("chroot"),
     surroundings("namespaces"),
@@ -584,7 +615,8 @@ CASES = [
 EDITING = re.compile(r"r(2[3-9]|3[0-5]|46|47)_|r12_reused")
 # Of the others, what a selection with engine exact runs: threads, forks, jumps, ends.
 ALSO_EXACT = """r07_fork r07_vfork r08_short r10_throw_gcc r11_longjmp r12_coroutines r16_kill r42_raw_fork
-r42_fork_in_dlopen r44_closefrom""".split()
+r42_fork_in_dlopen r44_closefrom r48_system r48_environ r48_small_stack r50_other_threads
+r51_fixed_places""".split()
 
 
 def is_selected(case, engine):

@@ -25,6 +25,8 @@ syscall:
         je      watched_syscall
         cmp     $__NR_execve, %rdi
         je      watched_syscall
+        cmp     $__NR_execveat, %rdi
+        je      watched_syscall
         cmp     $__NR_prctl, %rdi
         je      watched_syscall
         cmp     $__NR_seccomp, %rdi
