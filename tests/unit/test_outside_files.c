@@ -1,6 +1,6 @@
 /* Files of mappings: by their inode, never by their path alone. */
 #include "record/outside/outside_files.h"
-#include "record/outside/outside_process.h"
+#include "record/outside/outside_walk.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -117,6 +117,51 @@ static void test_modules(void **state)
     outside_process_free(process);
 }
 
+/* --- what a walk may read ----------------------------------------------------------------------
+ */
+
+static uint64_t made[64];  /* as if a compiler had made it */
+static uint64_t stack[64]; /* as it is now, not as it was at the sample */
+
+/* Frames of a walk from `made`, whose caller is found by rbp, with so much of the stack. */
+static uint32_t frames_found(struct outside_process *process, uint64_t window_bytes)
+{
+    static struct outside_walked walked;
+    uint64_t pc = (uint64_t)(uintptr_t)&made[32], sp = (uint64_t)(uintptr_t)stack;
+    uint64_t registers[OUTSIDE_REGISTERS] = {[6] = sp + 64, [7] = sp, [8] = pc};
+    ((uint8_t *)made)[11] = 0xe8; /* a call, and what is behind it */
+    stack[8] = 0;
+    stack[9] = (uint64_t)(uintptr_t)made + 16;
+    outside_walk(process,
+                 &(struct outside_sample){.abi = OUTSIDE_ABI_64,
+                                          .registers = registers,
+                                          .stack = (const char *)stack,
+                                          .stack_bytes = window_bytes,
+                                          .window_bytes = window_bytes + 8},
+                 false, &walked);
+    return walked.count;
+}
+
+/* The stack is what came with the sample, and code is what was mapped as such; nothing else. */
+static void test_memory(void **state)
+{
+    struct place *p = *state;
+    struct outside_process *process = outside_process_new((uint32_t)getpid(), 0, 0);
+    assert_int_equal(frames_found(process, sizeof stack), 1); /* no code that is known */
+    struct outside_mapping code = {
+        .start = (uint64_t)(uintptr_t)made, .bytes = sizeof made, .path = "//anon"};
+    outside_process_map(process, &p->files, &code);
+    assert_true(outside_process_has_made(process, code.start));
+    assert_false(outside_process_has_made(process, (uint64_t)(uintptr_t)stack));
+    assert_int_equal(frames_found(process, sizeof stack), 2);
+    assert_int_equal(frames_found(process, 24), 1); /* its stack would have to be read now */
+    struct outside_mapping file = mapping_of(p->program, p->program);
+    file.start = code.start;
+    outside_process_map(process, &p->files, &file);
+    assert_false(outside_process_has_made(process, code.start));
+    outside_process_free(process);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +169,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_other_file, begin, end),
         cmocka_unit_test_setup_teardown(test_replaced_file, begin, end),
         cmocka_unit_test_setup_teardown(test_modules, begin, end),
+        cmocka_unit_test_setup_teardown(test_memory, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,6 +84,8 @@ static void take_exit(struct outside *o, const struct outside_record *r)
     struct outside_process *p = outside_find(o, r->pid);
     if (!p || r->time_ns < p->start_ns) /* events end where privileges change, too */
         return;
+    if (p->threads.count == 1)
+        outside_process_need_arena(p, o->server, o->events.window_bytes);
     outside_thread_end(p, r->tid, r->time_ns);
     if (!p->threads.count)
         end_process(o, p, r->time_ns);
@@ -205,12 +207,29 @@ static void take_record(void *context, const struct outside_record *r)
     }
 }
 
+/* Processes and threads without samples are in the profile, too. */
+static void list_the_rest(struct outside *o)
+{
+    for (size_t i = 0; i < o->processes.count; i++) {
+        struct outside_process *p = o->processes.items[i];
+        if (!outside_process_need_arena(p, o->server, o->events.window_bytes))
+            continue;
+        for (size_t k = 0; k < p->threads.count; k++) {
+            const struct outside_thread *t = p->threads.items[k];
+            if (!t->has_tree)
+                outside_arena_add_thread(&p->arena, t->tid, t->name, t->start_ns, 0);
+        }
+    }
+}
+
 void outside_read(struct outside *o, bool all)
 {
     outside_events_read(&o->events, all, take_record, o);
     uint64_t counted = all ? outside_events_lost(&o->events) : 0;
     if (counted > o->lost_told)
         o->lost += counted - o->lost_told;
+    if (all)
+        list_the_rest(o);
     settle_losses(o);
     if (!all)
         outside_window_adapt(o);

@@ -81,22 +81,33 @@ static uint32_t add_node(const struct outside_arena *a, struct outside_tree *t, 
     return place_of(a, node);
 }
 
-bool outside_tree_begin(const struct outside_arena *a, struct outside_tree *t, uint32_t tid,
-                        const char *name, uint64_t start_ns)
+struct arena_thread *outside_arena_add_thread(const struct outside_arena *a, uint32_t tid,
+                                              const char *name, uint64_t start_ns, uint64_t end_ns)
 {
     struct arena_header *h = outside_header(a);
     struct arena_thread *record = take(a, sizeof *record);
     if (!record)
-        return false;
-    *t = (struct outside_tree){.record = record};
-    key_set_init(&t->nodes, 2 * sizeof(uint64_t));
+        return NULL;
     record->tid = tid;
     record->start_ns = start_ns;
+    record->end_ns = end_ns;
     strncpy(record->name, name, sizeof record->name - 1);
-    record->root = add_node(a, t, 0, KEY_MAKE(0, KEY_ROOT, 0));
     record->next = h->first_thread;
     h->first_thread = place_of(a, record);
-    return record->root != 0;
+    return record;
+}
+
+bool outside_tree_begin(const struct outside_arena *a, struct outside_tree *t, uint32_t tid,
+                        const char *name, uint64_t start_ns)
+{
+    *t = (struct outside_tree){.record = outside_arena_add_thread(a, tid, name, start_ns, 0)};
+    if (!t->record)
+        return false;
+    key_set_init(&t->nodes, 2 * sizeof(uint64_t));
+    t->record->root = add_node(a, t, 0, KEY_MAKE(0, KEY_ROOT, 0));
+    if (!t->record->root)
+        outside_tree_end(t);
+    return t->record != NULL;
 }
 
 void outside_tree_end(struct outside_tree *t)

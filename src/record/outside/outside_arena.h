@@ -41,6 +41,10 @@ struct outside_module_fields {
 uint32_t outside_arena_add_module(const struct outside_arena *arena,
                                   const struct outside_module_fields *fields);
 
+/* A thread without nodes, of which nothing was sampled; NULL: there was no room. */
+struct arena_thread *outside_arena_add_thread(const struct outside_arena *arena, uint32_t tid,
+                                              const char *name, uint64_t start_ns, uint64_t end_ns);
+
 /* A thread with its first node. False: there was no room. */
 bool outside_tree_begin(const struct outside_arena *arena, struct outside_tree *tree, uint32_t tid,
                         const char *name, uint64_t start_ns);

@@ -28,6 +28,7 @@ void outside_process_forget(struct outside_process *p)
 {
     while (p->walked.count)
         remove_module(p, p->walked.count - 1);
+    p->made.count = 0;
     p->kernel_id = 0;
 }
 
@@ -36,6 +37,7 @@ void outside_process_free(struct outside_process *p)
     outside_process_forget(p);
     vec_free(&p->walked);
     vec_free(&p->modules);
+    vec_free(&p->made);
     for (size_t i = 0; i < p->threads.count; i++) {
         if (p->threads.items[i]->has_tree)
             outside_tree_end(&p->threads.items[i]->tree);
@@ -89,6 +91,8 @@ void outside_process_copy(struct outside_process *to, const struct outside_proce
         m.id = 0;
         insert_module(to, &from->walked.items[i], &m);
     }
+    for (size_t i = 0; i < from->made.count; i++)
+        vec_push(&to->made, from->made.items[i]);
 }
 
 static bool is_file_path(const char *path)
@@ -105,6 +109,26 @@ static bool is_part_of(const struct outside_process *p, const struct walk_module
             w->start >= p->walked.items[i].start && w->end <= p->walked.items[i].end)
             return true;
     return false;
+}
+
+bool outside_process_has_made(const struct outside_process *p, uint64_t address)
+{
+    for (size_t i = p->made.count; i-- > 0;)
+        if (address >= p->made.items[i].start && address < p->made.items[i].end)
+            return true;
+    return false;
+}
+
+/* What compilers have made at run time, in memory that is mapped as code: no module. */
+static void note_made(struct outside_process *p, const struct walk_module *w, bool is_made)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < p->made.count; i++)
+        if (p->made.items[i].start >= w->end || w->start >= p->made.items[i].end)
+            p->made.items[kept++] = p->made.items[i];
+    p->made.count = kept;
+    if (is_made)
+        vec_push(&p->made, (struct outside_range){w->start, w->end});
 }
 
 void outside_process_map(struct outside_process *p, struct outside_files *files,
@@ -140,7 +164,8 @@ void outside_process_map(struct outside_process *p, struct outside_files *files,
     for (size_t i = p->walked.count; i-- > 0;)
         if (p->walked.items[i].start < w.end && w.start < p->walked.items[i].end)
             remove_module(p, i);
-    if (!is_named) /* what compilers make at run time, or data: no module */
+    note_made(p, &w, !is_named);
+    if (!is_named)
         return;
     m.path = must_strdup(mapping->path);
     insert_module(p, &w, &m);
@@ -233,6 +258,8 @@ void outside_thread_end(struct outside_process *p, uint32_t tid, uint64_t end_ns
         if (t->has_tree) {
             t->tree.record->end_ns = end_ns;
             outside_tree_end(&t->tree);
+        } else if (p->has_arena) { /* it was there, if nothing else is known of it */
+            outside_arena_add_thread(&p->arena, tid, t->name, t->start_ns, end_ns);
         }
         free(t);
         p->threads.items[i] = p->threads.items[--p->threads.count];

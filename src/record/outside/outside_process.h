@@ -17,6 +17,10 @@ struct outside_module {
     uint32_t id; /* in the arena; 0: not there yet */
 };
 
+struct outside_range {
+    uint64_t start, end;
+};
+
 struct outside_thread {
     uint32_t tid;
     char name[OUTSIDE_NAME_BYTES];
@@ -37,6 +41,7 @@ struct outside_process {
     struct outside_arena arena;
     VEC(struct walk_module) walked;     /* sorted by address, and */
     VEC(struct outside_module) modules; /* what else is known of each */
+    VEC(struct outside_range) made;     /* code without a file, newest last */
     uint32_t kernel_id;                 /* of the module of kernel code in the arena */
     uint32_t generation;
     struct walk_cache cache;
@@ -51,6 +56,9 @@ void outside_process_copy(struct outside_process *to, const struct outside_proce
 
 /* Another program runs in it: nothing of what was mapped is there any more. */
 void outside_process_forget(struct outside_process *process);
+
+/* Whether there is code without a file at an address. */
+bool outside_process_has_made(const struct outside_process *process, uint64_t address);
 
 /* Something was mapped: replaces what was there. */
 void outside_process_map(struct outside_process *process, struct outside_files *files,

@@ -62,12 +62,17 @@ static bool find_code(struct walk_memory *memory, const struct outside_process *
     return false;
 }
 
-/* Code that is in no file: what compilers have made at run time. It is read, never written. */
+/*
+ * Code that is in no file: what compilers have made at run time. It is read, never written; and
+ * nothing but code, since other memory is not what it was at the sample.
+ */
 static bool find_made_code(struct walk_memory *memory, const struct outside_process *p,
                            uint64_t address)
 {
     static char page[PAGE];
     uint64_t start = address & ~(uint64_t)(PAGE - 1);
+    if (!outside_process_has_made(p, address))
+        return false;
     struct iovec to = {page, PAGE}, from = {(void *)(uintptr_t)start, PAGE};
     if (process_vm_readv((pid_t)p->pid, &to, 1, &from, 1, 0) != PAGE)
         return false;
@@ -80,12 +85,8 @@ static bool find_made_code(struct walk_memory *memory, const struct outside_proc
 static bool find_memory(struct walk_memory *memory, uint64_t address)
 {
     struct sample_memory *s = memory->context;
-    enum { NEAR_STACK = 64 << 20 };
-    if (find_stack(memory, s, address))
-        return true;
-    if (address - (s->sp - NEAR_STACK) < 2 * (uint64_t)NEAR_STACK) /* not as it was then */
-        return false;
-    return find_code(memory, s->process, address) || find_made_code(memory, s->process, address);
+    return find_stack(memory, s, address) || find_code(memory, s->process, address) ||
+           find_made_code(memory, s->process, address);
 }
 
 /* --- the walk ----------------------------------------------------------------------------------
