@@ -272,11 +272,13 @@ static int run_program(const struct record_options *options, struct server *serv
     server->paused = options->delay_s > 0;
     server->has_begun = !server->paused;
     fflush(stdout);
-    int gate[2]; /* the program waits there until its events are open */
-    if (pipe2(gate, O_CLOEXEC) != 0)
-        return ct_fail_errno(err, errno, "%s: no process for it", path);
     struct witness witness;
     witness_begin(&witness);
+    int gate[2]; /* the program waits there until its events are open */
+    if (pipe2(gate, O_CLOEXEC) != 0) {
+        witness_end(&witness);
+        return ct_fail_errno(err, errno, "%s: no process for it", path);
+    }
     pid_t child = fork();
     if (child == 0)
         run_child(options, server, path, runtime, &before, gate);
