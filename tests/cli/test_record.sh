@@ -189,7 +189,7 @@ run = subprocess.Popen([calltrail, "record", "-o", path, "perl", "-e",
                         "$s += $_ for 1..3000000; $| = 1; print qq(ready\n); sleep 1000"], stdout=subprocess.PIPE)
 run.stdout.readline()
 with open("/proc/%d/task/%d/children" % (run.pid, run.pid)) as file:
-    program, = map(int, file.read().split())
+    program, = [int(pid) for pid in file.read().split() if open("/proc/%s/comm" % pid).read() == "perl\n"]
 place, = [os.path.dirname(name) for name in glob.glob("/dev/shm/calltrail-*/supervisor")
           if open(name).read().split()[0] == str(run.pid)]
 ended = []
