@@ -47,21 +47,35 @@ EXPORTED pid_t _Fork(void)
 }
 
 /*
+ * What a filter for system calls leaves us, on the way to another program. Where it is not known,
+ * the call is made as the program makes it, and the new program, which has the filter, too, starts
+ * without us: it could be killed by what we do there.
+ */
+enum leave { LEAVE_ALL, LEAVE_FEW, LEAVE_NONE };
+
+static enum leave find_leave(void)
+{
+    if (is_confined())
+        return may_call_nothing() ? LEAVE_NONE : LEAVE_FEW;
+    return confined_by_others() ? LEAVE_NONE : LEAVE_ALL;
+}
+
+/*
  * Before this process becomes another program: no more samples, and none pending, since the new
  * program has no handler and would die of it (pitfall 40). Not in a child of vfork, which has no
  * event of its own.
  */
-static struct thread *stop_sampling(void)
+static struct thread *stop_sampling(enum leave leave)
 {
     struct thread *t = thread_self();
-    if (guest->arena && (may_call_nothing() || (!is_confined() && confined_by_others())))
-        return NULL;                     /* what may be called is not known */
-    if (guest->arena && is_confined()) { /* ignored signals are not pending */
+    if (!guest->arena || leave == LEAVE_NONE)
+        return NULL;
+    if (leave == LEAVE_FEW) { /* ignored signals are not pending */
         struct sigaction ignore = {.sa_handler = SIG_IGN};
         masks_real_sigaction(SAMPLE_SIGNAL, &ignore, NULL);
         return NULL;
     }
-    if (!guest->arena || !t || t->tid != (uint32_t)raw_syscall3(SYS_gettid, 0, 0, 0))
+    if (!t || t->tid != (uint32_t)raw_syscall3(SYS_gettid, 0, 0, 0))
         return NULL;
     say_cpu_time();
     event_stop_and_drain(t);
@@ -76,11 +90,10 @@ static bool is_missing(int folder, const char *path, int flags, long *status)
     return *status == -ENOENT || *status == -ENOTDIR;
 }
 
-/* A program that starts under a filter of its parent's could be killed by what we do there. */
 static struct exec_environment environment_for(int folder, const char *path,
                                                char *const environment[], int flags)
 {
-    if (!follow || is_confined() || !exec_is_host(folder, path, flags))
+    if (!follow || !exec_is_host(folder, path, flags))
         return (struct exec_environment){.variables = environment};
     return exec_environment_make(environment);
 }
@@ -91,8 +104,11 @@ long exec_at(int folder, const char *path, char *const arguments[], char *const 
     long status;
     if (!is_confined() && is_missing(folder, path, flags, &status))
         return status;
-    struct exec_environment ours = environment_for(folder, path, environment, flags);
-    struct thread *t = stop_sampling();
+    enum leave leave = find_leave();
+    struct exec_environment ours = {.variables = environment};
+    if (leave == LEAVE_ALL)
+        ours = environment_for(folder, path, environment, flags);
+    struct thread *t = stop_sampling(leave);
     status = folder == AT_FDCWD && !flags
                  ? raw_syscall3(SYS_execve, (long)path, (long)arguments, (long)ours.variables)
                  : raw_syscall6(SYS_execveat, folder, (long)path, (long)arguments,
