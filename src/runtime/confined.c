@@ -8,10 +8,10 @@
  * for a filter that was there at the start, which nobody can read, and for strict mode.
  */
 #include "runtime/filter.h"
-#include "unwind/memory.h"
 #include "runtime/process.h"
 #include "runtime/status.h"
 #include "runtime/thread.h"
+#include "unwind/memory.h"
 
 #include "arch/x86_64/syscall.h"
 

@@ -10,8 +10,8 @@
  * says EFAULT.
  */
 #include "runtime/exec.h"
-#include "unwind/memory.h"
 #include "runtime/thread.h"
+#include "unwind/memory.h"
 
 #include "arch/x86_64/syscall.h"
 

@@ -1,8 +1,8 @@
 #include "runtime/own_stack.h"
 
-#include "unwind/memory.h"
 #include "runtime/process.h"
 #include "runtime/thread.h"
+#include "unwind/memory.h"
 
 #include "arch/x86_64/sample_layout.h"
 #include "arch/x86_64/syscall.h"
