@@ -17,18 +17,13 @@
 
 #include <linux/prctl.h>
 
-static bool has_filter; /* a child inherits the filter, and this */
-static bool is_silent;
+static bool has_filter; /* a child inherits the filter, and these */
+bool calls_are_forbidden;
 static bool is_traced;
 
 bool is_confined(void)
 {
     return has_filter;
-}
-
-bool may_call_nothing(void)
-{
-    return is_silent;
 }
 
 /* --- what a filter permits ------------------------------------------------------------------- */
@@ -100,24 +95,24 @@ long confined_install(long number, long a, long b, long c, long d, long e)
     bool in_all = number == SYS_seccomp && ((uint64_t)b & SECCOMP_FILTER_FLAG_TSYNC);
     const struct sock_fprog *program = (const struct sock_fprog *)c;
     struct thread *stopped = NULL;
-    bool had_filter = has_filter, was_silent = is_silent;
-    if (!is_silent && forbids_samples(is_strict, program)) {
+    bool had_filter = has_filter, was_silent = calls_are_forbidden;
+    if (!calls_are_forbidden && forbids_samples(is_strict, program)) {
         stopped = stop_samples(in_all);
-        is_silent = true;
+        calls_are_forbidden = true;
         memory_may_be_asked = false;
     }
     has_filter = true;
     long status = raw_syscall6(number, a, b, c, d, e, 0);
     if (status >= 0) {
-        if (is_silent && !was_silent && guest->arena) {
+        if (calls_are_forbidden && !was_silent && guest->arena) {
             guest->arena->is_silent = 1;
             guest->arena->threads_not_sampled += stopped != NULL;
         }
         return status;
     }
     has_filter = had_filter;
-    is_silent = was_silent;
-    memory_may_be_asked = !is_silent;
+    calls_are_forbidden = was_silent;
+    memory_may_be_asked = !calls_are_forbidden;
     if (stopped)
         event_start(stopped);
     return status;
@@ -151,7 +146,7 @@ bool confined_look(void)
     struct process_status now = status_read();
     is_traced = now.tracer != 0;
     if (now.filters > expected_filters) {
-        has_filter = is_silent = true;
+        has_filter = calls_are_forbidden = true;
         memory_may_be_asked = false;
     }
     return has_filter;
