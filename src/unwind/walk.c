@@ -392,17 +392,35 @@ static __attribute__((noinline, cold)) bool pass_mark(const struct walk_memory *
     return real != 0;
 }
 
-/* What a signal has interrupted may be code that stands for the program's. */
-static __attribute__((noinline, cold)) void
+/* What a signal has interrupted may be code that stands for the program's. True: it was. */
+static __attribute__((noinline, cold)) bool
 leave_code(struct walk_memory *memory, struct frame_registers *r, struct walk_position *at)
 {
     struct walk_registers all;
     memcpy(all.value, r->value, sizeof all.value);
     if (!memory->leave_code(&all, &memory->restored_below))
-        return;
+        return false;
+    bool has_left = all.value[X86_RIP] != at->pc;
     memcpy(r->value, all.value, sizeof all.value);
     at->pc = r->value[X86_RIP];
     at->sp = r->value[X86_RSP];
+    return has_left;
+}
+
+/*
+ * The same for what that code has called: the program's stack may have come to its end there, and
+ * the handler of that is walked.
+ */
+static bool leave_calling_code(struct walk_memory *memory, struct frame_registers *r,
+                               struct walk_position *at)
+{
+    uint64_t word;
+    if (!memory->leave_code || !walk_read_word(memory, at->sp, &word))
+        return false;
+    r->value[X86_RIP] = at->pc;
+    r->value[X86_RSP] = at->sp;
+    r->value[X86_RBP] = at->bp;
+    return leave_code(memory, r, at);
 }
 
 static inline __attribute__((always_inline)) struct walk_result
@@ -481,6 +499,12 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
                 n--;
                 end = WALK_COMPLETE;
                 break;
+            }
+            if (module_index == UINT32_MAX && back && leave_calling_code(&memory, &r, &at)) {
+                n--;
+                back = 0;
+                is_pc = true;
+                continue;
             }
         unknown:
             if (!walk_step_unknown(modules, &memory, &at, is_pc, &frame->slot))

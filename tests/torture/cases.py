@@ -451,8 +451,8 @@ CASES = [
           exact_not="contexts of stacks that are copied may be those of another: a limit of the engine"),
     # 13: a way of a million frames, which takes room that is not there at once
     Case("r13_deep", checks=[seen_or_lost("recurse", 20), ms("without_end", 20)]),
-    # With engine exact a stub is often where the stack ends: walks from the handler end in it.
-    Case("r13_overflow", checks=[seen_or_lost("without_end", 20)], complete=0.9),
+    Case("r13_in_handler", checks=[ms("in_handler", 120, below="shifted")]),
+    Case("r13_overflow", checks=[seen_or_lost("without_end", 20)]),
     # 14: unknown ways; the walk ends with a reason
     Case("r14_no_cfi", complete=0.1, checks=[gaps(1), ms("burn_ms", 50, below="main")]),
     Case("r14_jit", flags=["-fno-omit-frame-pointer"], complete=0.3,
