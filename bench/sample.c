@@ -97,7 +97,7 @@ static void change_action(const struct kernel_action *new, struct kernel_action 
     register long size __asm__("r10") = sizeof old->mask;
     __asm__ volatile("syscall"
                      : "=a"(status)
-                     : "a"(SYS_rt_sigaction), "D"(SIGSTKFLT), "S"(new), "d"(old), "r"(size)
+                     : "a"(SYS_rt_sigaction), "D"(SIGVTALRM), "S"(new), "d"(old), "r"(size)
                      : "rcx", "r11", "memory");
     if (status != 0) {
         fprintf(stderr, "sample: rt_sigaction: %s\n", strerror((int)-status));

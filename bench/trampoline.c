@@ -63,7 +63,7 @@ static NOINLINE void take_sample(void)
         ;
     getcontext(&context);
     begin = now_ns();
-    handler(SIGSTKFLT, &info, &context);
+    handler(SIGVTALRM, &info, &context);
     double end = now_ns();
     last = end - begin;
     sample_ns[taken] = last;
@@ -143,7 +143,7 @@ static int measure_here(int depth, int moves)
         void (*restorer)(void);
         unsigned long mask;
     } action = {0};
-    raw_syscall(SYS_rt_sigaction, SIGSTKFLT, NULL, &action, 8);
+    raw_syscall(SYS_rt_sigaction, SIGVTALRM, NULL, &action, 8);
     handler = action.handler;
     if (!moves) {
         work(depth);

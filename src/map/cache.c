@@ -256,7 +256,9 @@ int map_for_file(struct map_cache *cache, const char *elf_path, struct map *out,
     }
     if (status == CT_OK && cache->folder) {
         out->entry_path = entry;
-        cache_tidy(cache->folder, ".map", UINT64_MAX);
+        if (!cache->is_tidy)
+            cache_tidy(cache->folder, ".map", UINT64_MAX);
+        cache->is_tidy = true;
         return CT_OK;
     }
     free(entry);

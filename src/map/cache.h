@@ -15,6 +15,7 @@ enum { CACHE_BUILD_ID_MAX = 32 };
 
 struct map_cache {
     char *folder;            /* NULL: there is no usable one */
+    bool is_tidy;            /* by this process: once is enough, however many maps it makes */
     struct ct_error warning; /* empty, or one line to show to the user once */
 };
 

@@ -37,6 +37,13 @@ static int find_map(struct server *s, int file)
     return map ? open_map_fd(map) : -1;
 }
 
+/* The vdso is the same for all processes, and has no file. */
+static int find_vdso(struct server *s, uint64_t bytes)
+{
+    struct open_map *map = open_maps_vdso(&s->maps, bytes);
+    return map ? open_map_fd(map) : -1;
+}
+
 /* Is this module's code to be edited? */
 static bool is_wanted(const struct server *s, const char *link)
 {
@@ -66,42 +73,58 @@ static int find_plan(struct server *s, int file)
     return fd;
 }
 
-union descriptor_room {
-    struct cmsghdr header;
-    char bytes[CMSG_SPACE(sizeof(int))];
+/* Descriptors that come with a message, or go with one. */
+struct descriptors {
+    int items[CHANNEL_MOST_FILES];
+    uint32_t count;
 };
 
-static bool receive(int fd, struct channel_message *m, int *descriptor)
+union descriptor_room {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof(int[CHANNEL_MOST_FILES]))];
+};
+
+static bool receive(int fd, struct channel_message *m, struct descriptors *came)
 {
     union descriptor_room room;
     struct iovec part = {m, sizeof *m};
     struct msghdr h = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
     struct pollfd wait = {.fd = fd, .events = POLLIN};
-    *descriptor = -1;
+    came->count = 0;
     if (poll(&wait, 1, 1000) <= 0)
         return false;
     ssize_t size = recvmsg(fd, &h, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (size > 0 && h.msg_controllen >= CMSG_LEN(sizeof(int)) &&
-        room.header.cmsg_type == SCM_RIGHTS)
-        memcpy(descriptor, CMSG_DATA(&room.header), sizeof *descriptor);
+        room.header.cmsg_type == SCM_RIGHTS) {
+        size_t bytes = room.header.cmsg_len - CMSG_LEN(0);
+        came->count = (uint32_t)(bytes / sizeof came->items[0]);
+        memcpy(came->items, CMSG_DATA(&room.header), bytes);
+    }
     return size == sizeof *m;
 }
 
-static void reply(int fd, struct channel_message *m, int descriptor)
+static void reply(int fd, struct channel_message *m, const struct descriptors *sent)
 {
     union descriptor_room room = {0};
     struct iovec part = {m, sizeof *m};
     struct msghdr h = {.msg_iov = &part, .msg_iovlen = 1};
-    if (descriptor >= 0) {
+    if (sent->count) {
+        size_t bytes = sent->count * sizeof sent->items[0];
         h.msg_control = &room;
-        h.msg_controllen = sizeof room;
+        h.msg_controllen = CMSG_SPACE(bytes);
         room.header.cmsg_level = SOL_SOCKET;
         room.header.cmsg_type = SCM_RIGHTS;
-        room.header.cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(&room.header), &descriptor, sizeof descriptor);
+        room.header.cmsg_len = CMSG_LEN(bytes);
+        memcpy(CMSG_DATA(&room.header), sent->items, bytes);
     }
     sendmsg(fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void reply_with(int fd, struct channel_message *m, int descriptor)
+{
+    struct descriptors one = {.items = {descriptor}, .count = descriptor >= 0};
+    reply(fd, m, &one);
 }
 
 /* The kernel's word for who is asking: the pid in this process's own namespace. */
@@ -147,6 +170,7 @@ static pid_t find_maker(struct server *s, uint32_t kind, const struct stat *file
     pid_t maker = fork();
     if (maker == 0)
         make_in_cache(s, kind, path);
+    s->maps.cache.is_tidy = true; /* the first one sees to it */
     return maker;
 }
 
@@ -191,7 +215,7 @@ static void say_what_takes_long(struct server_waiting *w)
 static void answer(struct server *s, struct channel_message *m, int fd, int came)
 {
     int sent = -1;
-    uint32_t kind = CHANNEL_REFUSED;
+    uint32_t kind = CHANNEL_REFUSED, flags = s->flags;
     if (m->kind == CHANNEL_HELLO && ((s->flags & CHANNEL_FOLLOW) || !s->arenas.count)) {
         sent = server_make_arena(s, m, peer_pid(fd));
         if (sent < 0) {
@@ -200,7 +224,12 @@ static void answer(struct server *s, struct channel_message *m, int fd, int came
         }
         kind = CHANNEL_WELCOME;
     } else if (m->kind == CHANNEL_MAP && came >= 0) {
+        char path[PATH_BYTES];
         sent = find_map(s, came);
+        flags = open_maps_languages(&s->maps, path_of(came, path));
+        kind = CHANNEL_MAP_IS;
+    } else if (m->kind == CHANNEL_VDSO) {
+        sent = find_vdso(s, m->module_bytes);
         kind = CHANNEL_MAP_IS;
     } else if (m->kind == CHANNEL_PLAN && came >= 0) {
         sent = find_plan(s, came);
@@ -209,26 +238,49 @@ static void answer(struct server *s, struct channel_message *m, int fd, int came
     m->kind = sent >= 0 ? kind : CHANNEL_REFUSED;
     m->arena_bytes = server_arena_most(s);
     m->period_ns = s->period_ns;
-    m->flags = s->flags;
+    m->flags = flags;
     m->engine = s->engine->number;
-    reply(fd, m, sent);
+    reply_with(fd, m, sent);
     if (sent >= 0 && kind != CHANNEL_MAP_IS) /* the maps keep theirs */
         close(sent);
+}
+
+/* Several maps at once, if none of them has to be made. */
+static void answer_several(struct server *s, struct channel_message *m, int fd,
+                           const struct descriptors *files)
+{
+    char path[PATH_BYTES];
+    struct descriptors sent = {.count = 0};
+    bool are_there = true;
+    for (uint32_t i = 0; i < files->count && are_there; i++)
+        are_there = is_in_cache(s, CHANNEL_MAP, path_of(files->items[i], path));
+    m->kind = are_there ? CHANNEL_MAPS_ARE : CHANNEL_REFUSED;
+    for (uint32_t i = 0; i < files->count && are_there; i++) {
+        int map = find_map(s, files->items[i]);
+        uint32_t languages = open_maps_languages(&s->maps, path_of(files->items[i], path));
+        m->text[i] = (char)((map >= 0) | languages << 1);
+        if (map >= 0)
+            sent.items[sent.count++] = map;
+    }
+    reply(fd, m, &sent);
 }
 
 static void take_question(struct server *s, int fd)
 {
     static struct channel_message m;
-    int came;
-    bool is_ours = receive(fd, &m, &came) &&
+    struct descriptors files;
+    bool is_ours = receive(fd, &m, &files) &&
                    memcmp(m.secret, s->address + CHANNEL_NAME_BYTES + 1, sizeof m.secret) == 0;
+    int came = files.count == 1 ? files.items[0] : -1;
     if (is_ours && came >= 0 && (m.kind == CHANNEL_MAP || m.kind == CHANNEL_PLAN) &&
         waits(s, m.kind, came, fd))
         return;
-    if (is_ours)
+    if (is_ours && m.kind == CHANNEL_MAPS)
+        answer_several(s, &m, fd, &files);
+    else if (is_ours)
         answer(s, &m, fd, came);
-    if (came >= 0)
-        close(came);
+    for (uint32_t i = 0; i < files.count; i++)
+        close(files.items[i]);
     close(fd);
 }
 

@@ -40,10 +40,10 @@ bool module_walk_next(struct module_walk *w)
 const struct map *module_walk_map(const struct module_walk *w, struct open_maps *maps)
 {
     const struct arena_module *m = w->module;
-    if (m->kind == MODULE_VDSO)
-        return open_maps_vdso(maps, m->end - m->start);
     const struct open_map *opened = NULL;
-    if (m->kind == MODULE_OUTSIDE)
+    if (m->kind == MODULE_VDSO)
+        opened = open_maps_vdso(maps, m->end - m->start);
+    else if (m->kind == MODULE_OUTSIDE)
         opened = open_maps_of(maps, w->path, m->device, m->inode);
     else if (m->kind == MODULE_FILE)
         opened = open_maps_find(maps, w->path);

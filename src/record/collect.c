@@ -4,6 +4,7 @@
 #include "profile/profile.h"
 #include "record/frames.h"
 #include "record/grow.h"
+#include "record/language.h"
 #include "record/metrics.h"
 #include "record/totals.h"
 
@@ -448,6 +449,16 @@ static void add_outside(struct collector *c, const struct arena_header *h, uint3
     c->lost_in_ring += h->lost[LOST_IN_RING];
 }
 
+/* Why a process was not measured like any other; NULL: it was. */
+static const char *restriction(const struct arena_header *h)
+{
+    if (h->is_silent)
+        return "not measured to its end: a filter for system calls does not permit it";
+    if (h->is_debugged)
+        return "not sampled: it has a debugger, which sees every signal";
+    return language_consequence(h->languages);
+}
+
 static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
 {
     struct server_arena *a = &c->recording->server->arenas.items[i];
@@ -475,6 +486,9 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
                         source_name(h->source));
     if (h->source == SOURCE_OUTSIDE)
         add_outside(c, h, process);
+    const char *consequence = restriction(h);
+    if (consequence)
+        profile_fact_string(c->writer, CTP_SCOPE_PROCESS, process, "restricted", consequence);
     totals_add(&c->all, &c->process);
     frames_end(&c->frames);
 }

@@ -3,6 +3,7 @@
 #include "map/cache.h"
 #include "record/folder.h"
 #include "record/kernel_names.h"
+#include "record/language.h"
 #include "record/outside/outside_run.h"
 #include "record/probe.h"
 #include "record/target.h"
@@ -40,7 +41,7 @@ static void print_perf(FILE *out)
 
 static void print_timers(FILE *out)
 {
-    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGSTKFLT};
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGVTALRM};
     event._sigev_un._tid = gettid();
     timer_t timer;
     if (timer_create(SAMPLE_TIMER_CLOCK, &event, &timer) != 0) {
@@ -120,7 +121,11 @@ static int print_program(FILE *out, const char *program)
         return 1;
     }
     if (target_check_host(path, &from_outside, &why) == CT_OK) {
-        fprintf(out, "  program           %s: can be recorded\n", path);
+        char *elf = target_elf(path);
+        const char *consequence = language_consequence(language_of_file(elf));
+        fprintf(out, "  program           %s: can be recorded%s%s\n", path,
+                consequence ? "; it is " : "", consequence ? consequence : "");
+        free(elf);
         status = 0;
     } else if (!from_outside) {
         fprintf(out, "  program           cannot be recorded: %s\n", why.text);

@@ -1,6 +1,7 @@
 #include "record/maps.h"
 
 #include "elf/elf_file.h"
+#include "record/language.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -47,14 +48,16 @@ bool open_maps_has(const struct open_maps *maps, const char *elf_path)
     return false;
 }
 
-struct open_map *open_maps_find(struct open_maps *maps, const char *elf_path)
+/* The file's entry, made if there is none; NULL where there is no file. */
+static struct open_map *find_entry(struct open_maps *maps, const char *elf_path)
 {
     struct open_map found = {.fd = -1};
     if (stat(elf_path, &found.file) != 0)
         return NULL;
     for (size_t i = 0; i < maps->items.count; i++)
         if (is_same_file(&maps->items.items[i]->file, &found.file))
-            return maps->items.items[i]->exists ? maps->items.items[i] : NULL;
+            return maps->items.items[i];
+    found.languages = language_of_file(elf_path);
     found.exists = map_for_file(&maps->cache, elf_path, &found.map, NULL, NULL) == CT_OK;
     /* The vdso's image is a new file for each process, and the same map. */
     for (size_t i = 0; found.exists && found.map.entry_path && i < maps->items.count; i++) {
@@ -68,7 +71,19 @@ struct open_map *open_maps_find(struct open_maps *maps, const char *elf_path)
     struct open_map *kept = must_calloc(1, sizeof *kept);
     *kept = found;
     vec_push(&maps->items, kept);
-    return kept->exists ? kept : NULL;
+    return kept;
+}
+
+struct open_map *open_maps_find(struct open_maps *maps, const char *elf_path)
+{
+    struct open_map *m = find_entry(maps, elf_path);
+    return m && m->exists ? m : NULL;
+}
+
+uint32_t open_maps_languages(struct open_maps *maps, const char *elf_path)
+{
+    const struct open_map *m = find_entry(maps, elf_path);
+    return m ? m->languages : 0;
 }
 
 const struct open_map *open_maps_of(struct open_maps *maps, const char *elf_path, dev_t device,
@@ -88,21 +103,19 @@ const struct open_map *open_maps_of(struct open_maps *maps, const char *elf_path
 
 /* The vdso of the kernel that runs is the recorded one, if it is of the same size; it has no file,
  * so its image is copied into one. */
-const struct map *open_maps_vdso(struct open_maps *maps, uint64_t size)
+struct open_map *open_maps_vdso(struct open_maps *maps, uint64_t size)
 {
     const char *image = (const char *)getauxval(AT_SYSINFO_EHDR);
     int fd = image && !maps->vdso_tried ? memfd_create("vdso", MFD_CLOEXEC) : -1;
     if (fd >= 0) {
         char path[32];
         snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-        if (write(fd, image, size) == (ssize_t)size) {
-            const struct open_map *opened = open_maps_find(maps, path);
-            maps->vdso = opened ? &opened->map : NULL;
-        }
+        if (write(fd, image, size) == (ssize_t)size)
+            maps->vdso = open_maps_find(maps, path);
         close(fd);
     }
     maps->vdso_tried = true;
-    uint64_t pages = maps->vdso ? (maps->vdso->header->span + PAGE_BYTES - 1) / PAGE_BYTES : 0;
+    uint64_t pages = maps->vdso ? (maps->vdso->map.header->span + PAGE_BYTES - 1) / PAGE_BYTES : 0;
     return pages * PAGE_BYTES == size ? maps->vdso : NULL;
 }
 

@@ -13,14 +13,15 @@
 struct open_map {
     struct stat file; /* what the map was made of */
     struct map map;
-    bool exists; /* false: there is none, and there is no need to try again */
-    int fd;      /* of the map's bytes, for a process to map; -1: not made yet */
+    bool exists;        /* false: there is none, and there is no need to try again */
+    uint32_t languages; /* of its code; enum arena_language */
+    int fd;             /* of the map's bytes, for a process to map; -1: not made yet */
 };
 
 struct open_maps {
     struct map_cache cache;
     VEC(struct open_map *) items;
-    const struct map *vdso; /* or NULL */
+    struct open_map *vdso; /* or NULL */
     bool vdso_tried;
 };
 
@@ -40,8 +41,11 @@ struct open_map *open_maps_find(struct open_maps *maps, const char *elf_path);
 const struct open_map *open_maps_of(struct open_maps *maps, const char *elf_path, dev_t device,
                                     ino_t inode);
 
+/* The same for the languages of its code, also where it has no map. */
+uint32_t open_maps_languages(struct open_maps *maps, const char *elf_path);
+
 /* The map of the kernel's vdso, if it is of that size; or NULL. */
-const struct map *open_maps_vdso(struct open_maps *maps, uint64_t size);
+struct open_map *open_maps_vdso(struct open_maps *maps, uint64_t size);
 
 /* A descriptor of the map's bytes, which stays ours; -1 when there is none. */
 int open_map_fd(struct open_map *map);

@@ -133,14 +133,17 @@ static void add_path(struct program_modules *modules, const char *path)
     vec_push(&modules->paths, must_strdup(path));
 }
 
-/* A line is "NAME => PATH (ADDRESS)" or "PATH (ADDRESS)"; the vdso has no path. */
+/* A line is "NAME => PATH (ADDRESS)" or "PATH (ADDRESS)", also of a path from here; the vdso has
+ * none. */
 static void take_line(struct program_modules *modules, char *line)
 {
     char *arrow = strstr(line, " => "), *path = arrow ? arrow + 4 : line + strspn(line, " \t");
     char *address = strstr(path, " (0x");
-    if (*path != '/' || !address)
+    if (!address)
         return;
     *address = '\0';
+    if (!strchr(path, '/'))
+        return;
     add_path(modules, path);
 }
 

@@ -42,12 +42,12 @@ static struct sigaction before;
 void probe_begin(void)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    sigaction(SIGSTKFLT, &action, &before);
+    sigaction(SIGVTALRM, &action, &before);
 }
 
 void probe_end(void)
 {
-    sigaction(SIGSTKFLT, &before, NULL);
+    sigaction(SIGVTALRM, &before, NULL);
 }
 
 static double cpu_s(void)
@@ -93,7 +93,7 @@ int probe_open(uint64_t hz)
         return -1;
     struct f_owner_ex owner = {F_OWNER_TID, gettid()};
     fcntl(fd, F_SETOWN_EX, &owner);
-    fcntl(fd, F_SETSIG, SIGSTKFLT);
+    fcntl(fd, F_SETSIG, SIGVTALRM);
     fcntl(fd, F_SETFL, O_ASYNC);
     return fd;
 }

@@ -58,6 +58,11 @@ static char *socket_path(const struct server *s)
     return must_format("%s/" CHANNEL_SOCKET, s->folder.path);
 }
 
+char *server_runtime_link(const struct server *s)
+{
+    return must_format("%s/libcalltrail.so", s->folder.path);
+}
+
 static bool open_listeners(struct server *s, const char *name)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -73,6 +78,20 @@ static bool open_listeners(struct server *s, const char *name)
     return s->listeners[0] >= 0;
 }
 
+/* Filters for system calls that this process has: those that it starts have them, too. */
+static unsigned own_filters(void)
+{
+    char line[256];
+    unsigned count = 0;
+    FILE *file = fopen("/proc/self/status", "re");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, "Seccomp_filters:", 16) == 0)
+            count = (unsigned)strtoul(line + 16, NULL, 10);
+    if (file)
+        fclose(file);
+    return count;
+}
+
 int server_open(struct server *s, uint64_t period_ns, uint32_t flags, struct ct_error *err)
 {
     *s = (struct server){.listeners = {-1, -1},
@@ -82,7 +101,8 @@ int server_open(struct server *s, uint64_t period_ns, uint32_t flags, struct ct_
     CT_TRY(folder_make(&s->folder, err));
     char name[CHANNEL_NAME_BYTES + 1] = "", secret[CHANNEL_NAME_BYTES + 1] = "";
     bool listens = random_name(name) && random_name(secret) && open_listeners(s, name);
-    s->address = must_format("%s,%s,%s", name, secret, s->listeners[1] >= 0 ? s->folder.path : "-");
+    s->address = must_format("%s,%s,%s,%u", name, secret,
+                             s->listeners[1] >= 0 ? s->folder.path : "-", own_filters());
     if (!listens) {
         int status = ct_fail_errno(err, errno, "no socket for the recorded processes");
         server_close(s, false);
@@ -186,9 +206,11 @@ void server_close(struct server *s, bool keep_arenas)
         if (s->listeners[i] >= 0)
             close(s->listeners[i]);
     if (!keep_arenas && s->folder.path) {
-        char *socket = socket_path(s);
+        char *socket = socket_path(s), *runtime = server_runtime_link(s);
         unlink(socket);
+        unlink(runtime);
         free(socket);
+        free(runtime);
     }
     if (keep_arenas)
         folder_leave(&s->folder);

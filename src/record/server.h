@@ -86,6 +86,10 @@ void server_close(struct server *server, bool keep_arenas);
 /* Takes up the arenas that a killed supervisor has left; nobody is served. */
 int server_reopen(struct server *server, const char *folder, struct ct_error *err);
 
+/* Where the runtime is found by another name, if it has to be; to be freed. It goes with the
+ * folder. */
+char *server_runtime_link(const struct server *server);
+
 /* Answers whoever is waiting, and goes on. To be called when a listener is readable, and every few
  * milliseconds. */
 void server_answer(struct server *server);

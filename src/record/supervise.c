@@ -7,6 +7,7 @@
 #include "record/server.h"
 #include "record/target.h"
 #include "record/tick_cost.h"
+#include "record/witness.h"
 
 #include "base/file.h"
 #include "names/fill.h"
@@ -89,7 +90,8 @@ static void measure_ticks(struct recording *recording, struct stamp start)
     recording->ticks_per_ns = (double)(end.ticks - start.ticks) / (end.time_s - start.time_s) / 1e9;
 }
 
-static void take_signal(int signals, pid_t child, struct recording *recording, struct stamp start)
+static void take_signal(int signals, pid_t child, struct recording *recording,
+                        struct witness *witness, struct stamp start)
 {
     struct signalfd_siginfo info;
     struct ct_error err;
@@ -101,21 +103,24 @@ static void take_signal(int signals, pid_t child, struct recording *recording, s
             fprintf(stderr, "calltrail: no snapshot: %s\n", err.text);
         else
             recording->is_written = true;
-    } else if (info.ssi_code != SI_KERNEL) { /* a key press has reached the program already */
+    } else if (info.ssi_code != SI_KERNEL && /* a key press has reached the program already */
+               !witness_has(witness, (int)info.ssi_signo)) {
         kill(child, (int)info.ssi_signo);
     }
 }
 
 /* Until the program has ended: answers, grows arenas, passes signals on. */
 static void supervise(struct server *server, pid_t child, int signals, struct recording *recording,
-                      struct perf_samples *perf)
+                      struct perf_samples *perf, struct witness *witness)
 {
     const struct record_options *options = recording->options;
-    enum { POLL_MS = 10, LOOKS_EVERY = 10, MOST_RINGS = 256 };
+    enum { POLL_MS = 10, MOST_RINGS = 256 };
+    const double looks_every_s = 0.1; /* by the clock: a turn may be one of thousands of answers */
     int descriptors[MOST_RINGS];
     struct stamp stamp = take_stamp();
     double began_s = 0; /* to measure, after the start */
-    for (unsigned turn = 0;; turn++) {
+    double look_s = 0;  /* when to look around, after the start */
+    for (;;) {
         struct pollfd wait[3 + MOST_RINGS] = {{.fd = signals, .events = POLLIN},
                                               {.fd = server->listeners[0], .events = POLLIN},
                                               {.fd = server->listeners[1], .events = POLLIN}};
@@ -138,10 +143,12 @@ static void supervise(struct server *server, pid_t child, int signals, struct re
             if (!paused)
                 began_s = now_s() - stamp.time_s;
         }
-        if (turn % LOOKS_EVERY == 0)
+        if (passed >= look_s) {
             server_look_around(server);
+            look_s = passed + looks_every_s;
+        }
         if (wait[0].revents & POLLIN)
-            take_signal(signals, child, recording, stamp);
+            take_signal(signals, child, recording, witness, stamp);
         struct rusage usage;
         siginfo_t ended = {0};
         if (waitid(P_PID, (id_t)child, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid)
@@ -265,9 +272,13 @@ static int run_program(const struct record_options *options, struct server *serv
     server->paused = options->delay_s > 0;
     server->has_begun = !server->paused;
     fflush(stdout);
+    struct witness witness;
+    witness_begin(&witness);
     int gate[2]; /* the program waits there until its events are open */
-    if (pipe2(gate, O_CLOEXEC) != 0)
+    if (pipe2(gate, O_CLOEXEC) != 0) {
+        witness_end(&witness);
         return ct_fail_errno(err, errno, "%s: no process for it", path);
+    }
     pid_t child = fork();
     if (child == 0)
         run_child(options, server, path, runtime, &before, gate);
@@ -284,7 +295,7 @@ static int run_program(const struct record_options *options, struct server *serv
         if (child > 0)
             waitpid(child, NULL, 0);
     } else {
-        supervise(server, child, signals, &recording, options->perf.count ? &perf : NULL);
+        supervise(server, child, signals, &recording, options->perf.count ? &perf : NULL, &witness);
         server_answer(server);
         server_look_around(server); /* what has ended meanwhile ended now */
         *exit_status = WIFSIGNALED(recording.wait_status) ? 128 + WTERMSIG(recording.wait_status)
@@ -301,6 +312,7 @@ static int run_program(const struct record_options *options, struct server *serv
     }
     if (recording.perf)
         perf_samples_end(&perf);
+    witness_end(&witness);
     close(signals); /* they stay blocked: a second Ctrl-C must not leave the folder behind */
     return status;
 }
@@ -357,6 +369,27 @@ static int choose_runtime(const struct record_options *options,
     }
     *runtime = find_runtime(name);
     return *runtime ? CT_OK : ct_fail(err, "%s is not where calltrail is; install both", name);
+}
+
+/*
+ * LD_PRELOAD has spaces and colons between paths. A library that is installed where there are such
+ * is preloaded by another name, in the folder of the recording.
+ */
+static int make_preloadable(const struct server *server, char **runtime, struct ct_error *err)
+{
+    if (!strpbrk(*runtime, " :"))
+        return CT_OK;
+    char *link = server_runtime_link(server);
+    int status = CT_OK;
+    if (strpbrk(link, " :"))
+        status =
+            ct_fail(err, "%s: cannot be preloaded: its path has a space or a colon, and so has %s",
+                    *runtime, server->folder.path);
+    else if (symlink(*runtime, link) != 0)
+        status = ct_fail_errno(err, errno, "%s: cannot be made", link);
+    free(*runtime);
+    *runtime = link;
+    return status;
 }
 
 /* Events that nobody asked for: the engine's own, if there are no others. */
@@ -450,8 +483,10 @@ int record_run(const struct record_options *asked, int *exit_status, struct ct_e
     if (status == CT_OK)
         status = prepare(options, path, &runtime, err);
     if (status == CT_OK && (status = open_server(&server, options, err)) == CT_OK) {
-        status = options->outside ? outside_run(options, &server, path, exit_status, err)
-                                  : run_program(options, &server, path, runtime, exit_status, err);
+        if (options->outside)
+            status = outside_run(options, &server, path, exit_status, err);
+        else if ((status = make_preloadable(&server, &runtime, err)) == CT_OK)
+            status = run_program(options, &server, path, runtime, exit_status, err);
         bool keep = status != CT_OK && server.arenas.count;
         if (keep)
             say_how_to_recover(err, server.folder.path);

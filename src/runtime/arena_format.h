@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define ARENA_MAGIC   UINT64_C(0x0a616e6572616c6c) /* "llarena\n" */
-#define ARENA_VERSION 11
+#define ARENA_VERSION 12
 
 enum {
     ARENA_NAME_BYTES = 16,
@@ -114,6 +114,8 @@ struct arena_header {
     uint32_t tick_cost_ns;       /* CPU time of a tick's signal that is no user time, about */
     uint32_t engine;             /* enum engine_number */
     uint32_t window_bytes;       /* of the stack that samples from outside came with */
+    uint32_t is_silent;          /* a filter for system calls has ended all measuring */
+    uint32_t unused;
     uint64_t settings[ENGINE_SETTINGS];       /* the engine's options */
     uint64_t engine_process[ENGINE_PROCESS];  /* what it says of the process */
     _Atomic uint64_t sites, sites_not_edited; /* of the modules that were edited */
@@ -122,13 +124,13 @@ struct arena_header {
     _Atomic uint32_t detach; /* the supervisor's word: put the code back */
     uint32_t is_detached;    /* and it is */
     uint32_t is_too_high;    /* the engine wants it low, and there was no room: nothing is edited */
-    uint32_t unused_too;
+    _Atomic uint32_t languages;        /* bits of enum arena_language: of the modules, so far */
     char program[ARENA_PROGRAM_BYTES]; /* what it runs, by the supervisor */
 
     struct arena_events events;
-    uint32_t node_bytes;            /* of a node with the values behind it */
-    uint8_t value_at[ARENA_VALUES]; /* 1 is the first; 0: not measured */
-    uint8_t unused_byte;
+    uint32_t node_bytes;              /* of a node with the values behind it */
+    uint8_t value_at[ARENA_VALUES];   /* 1 is the first; 0: not measured */
+    uint8_t is_debugged;              /* from the start, and not sampled for that */
     uint32_t was_paused;              /* the program has paused it: */
     uint64_t program_paused_ns;       /* for so long, up to the last time that it went on, */
     uint64_t program_paused_since_ns; /* and since then; 0: it goes on */
@@ -204,6 +206,10 @@ struct arena_module {
  * leads to is that file only if it has its inode.
  */
 enum arena_module_kind { MODULE_FILE, MODULE_VDSO, MODULE_OUTSIDE, MODULE_KERNEL };
+
+/* Whose runtimes find frames by their return addresses: nothing is marked. Go's threads are not
+ * sampled: its signal handlers and stacks are its own. */
+enum arena_language { LANGUAGE_GO = 1, LANGUAGE_OCAML = 2 };
 
 struct arena_thread {
     uint32_t next;

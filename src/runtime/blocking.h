@@ -8,8 +8,7 @@ struct wait {
     uint32_t node; /* 0: not measured */
     uint32_t outer_node, outer_events;
     uint64_t start_ns, outer_since_ns;
-    uint64_t accounted_ns; /* of the thread, before */
-    uint64_t paused_ns;    /* by the program, before */
+    struct wait_began outer;
 };
 
 void blocking_prepare(void);
@@ -17,5 +16,16 @@ void blocking_prepare(void);
 /* Before and after the call of a function. What waits for another thread is a lock, too. */
 void wait_begin(struct wait *wait, const void *function, uint32_t events);
 void wait_end(struct wait *wait);
+
+/* The call that the thread waits in does not return: it was left by a jump, or with the thread. */
+void wait_was_left(struct thread *thread);
+
+/* The same, if what the thread runs now lies further up its stack. For the signal handler. */
+static inline void wait_check(struct thread *thread, uint64_t sp)
+{
+    if (thread->wait.at && sp > thread->wait.at && charge_is_own_stack(thread, sp) &&
+        charge_is_own_stack(thread, thread->wait.at))
+        wait_was_left(thread);
+}
 
 #endif

@@ -19,11 +19,21 @@ static bool has_address;
 /* One at a time: the structure is too large for a small stack. */
 static struct channel_message message;
 
+unsigned channel_filters(const char *value)
+{
+    const char *at = strrchr(value, ',');
+    unsigned number = 0;
+    for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++)
+        number = number * 10 + (unsigned)(*at - '0');
+    return number;
+}
+
 bool channel_set_address(const char *value)
 {
     enum { BOTH_NAMES = 2 * (CHANNEL_NAME_BYTES + 1) };
     static const char name[] = "/" CHANNEL_SOCKET;
-    size_t length = strlen(value);
+    const char *end = strrchr(value, ',');
+    size_t length = end ? (size_t)(end - value) : 0;
     if (length <= BOTH_NAMES || length - BOTH_NAMES + sizeof name > sizeof in_folder.sun_path ||
         value[CHANNEL_NAME_BYTES] != ',' || value[BOTH_NAMES - 1] != ',')
         return false;
@@ -34,23 +44,37 @@ bool channel_set_address(const char *value)
     return has_address = true;
 }
 
+/* Some descriptors; those that are not there are -1. */
+struct descriptors {
+    int items[CHANNEL_MOST_FILES];
+    uint32_t count;
+};
+
 /*
- * The descriptors of the request that is under way, or -1: the connection, and the file that it is
+ * The descriptors of the request that is under way: the connection, or -1, and the files that it is
  * about. A child that is forked meanwhile has copies of them, which it closes. They are noted last
  * and forgotten first, so that none is closed that has become the program's.
  */
 static struct {
-    int connection, file;
-} held = {-1, -1};
+    int connection;
+    struct descriptors files;
+} held = {.connection = -1};
+
+static void close_all(struct descriptors d)
+{
+    for (uint32_t i = 0; i < d.count; i++)
+        raw_syscall3(SYS_close, d.items[i], 0, 0);
+}
 
 static void close_held(void)
 {
-    int connection = held.connection, file = held.file;
-    held.connection = held.file = -1;
+    int connection = held.connection;
+    struct descriptors files = held.files;
+    held.connection = -1;
+    held.files.count = 0;
     if (connection >= 0)
         raw_syscall3(SYS_close, connection, 0, 0);
-    if (file >= 0)
-        raw_syscall3(SYS_close, file, 0, 0);
+    close_all(files);
 }
 
 static int connect_channel(void)
@@ -69,65 +93,77 @@ static int connect_channel(void)
 
 union descriptor_room {
     struct cmsghdr header;
-    char bytes[CMSG_SPACE(sizeof(int))];
+    char bytes[CMSG_SPACE(sizeof(int[CHANNEL_MOST_FILES]))];
 };
 
-static bool send_message(int fd, int descriptor)
+static bool send_message(int fd, const struct descriptors *files)
 {
     union descriptor_room room;
     struct iovec part = {&message, sizeof message};
     struct msghdr h = {.msg_iov = &part, .msg_iovlen = 1};
     memcpy(message.secret, secret, sizeof secret);
-    if (descriptor >= 0) {
+    if (files->count) {
+        size_t bytes = files->count * sizeof files->items[0];
         memset(&room, 0, sizeof room);
         h.msg_control = &room;
-        h.msg_controllen = sizeof room;
+        h.msg_controllen = CMSG_SPACE(bytes);
         room.header.cmsg_level = SOL_SOCKET;
         room.header.cmsg_type = SCM_RIGHTS;
-        room.header.cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(&room.header), &descriptor, sizeof descriptor);
+        room.header.cmsg_len = CMSG_LEN(bytes);
+        memcpy(CMSG_DATA(&room.header), files->items, bytes);
     }
     return raw_syscall3(SYS_sendmsg, fd, (long)&h, MSG_NOSIGNAL) == sizeof message;
 }
 
-/* Waits for the answer; returns the descriptor that came along, or -1. */
-static int receive_message(int fd)
+/* Waits for the answer; returns the descriptors that came along. */
+static struct descriptors receive_message(int fd)
 {
     union descriptor_room room;
+    struct descriptors came = {.count = 0};
     struct iovec part = {&message, sizeof message};
     struct msghdr h = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
     struct pollfd wait = {.fd = fd, .events = POLLIN};
     int patience = message.kind == CHANNEL_HELLO ? CHANNEL_TIMEOUT_MS : CHANNEL_MAKING_TIMEOUT_MS;
     message.kind = 0;
-    long came;
-    while ((came = raw_syscall3(SYS_poll, (long)&wait, 1, patience)) == -EINTR)
+    long ready;
+    while ((ready = raw_syscall3(SYS_poll, (long)&wait, 1, patience)) == -EINTR)
         ; /* a signal of the program's own */
-    if (came <= 0 || raw_syscall3(SYS_recvmsg, fd, (long)&h, MSG_CMSG_CLOEXEC) != sizeof message ||
+    if (ready <= 0 || raw_syscall3(SYS_recvmsg, fd, (long)&h, MSG_CMSG_CLOEXEC) != sizeof message ||
         h.msg_controllen < CMSG_LEN(sizeof(int)) || room.header.cmsg_type != SCM_RIGHTS)
-        return -1;
-    int descriptor;
-    memcpy(&descriptor, CMSG_DATA(&room.header), sizeof descriptor);
-    return descriptor;
+        return came;
+    size_t bytes = room.header.cmsg_len - CMSG_LEN(0);
+    came.count = (uint32_t)(bytes / sizeof came.items[0]);
+    memcpy(came.items, CMSG_DATA(&room.header), bytes);
+    return came;
 }
 
-/* Sends the message and gives back the descriptor of the answer, if it is of that kind. */
-static int ask(int descriptor, uint32_t expected)
+/* Sends the message and gives back the descriptors of the answer, if it is of that kind. */
+static struct descriptors ask(const struct descriptors *files, uint32_t expected)
 {
     int fd = has_address ? connect_channel() : -1;
-    int answer = -1;
+    struct descriptors answer = {.count = 0};
     held.connection = fd;
-    held.file = descriptor;
-    if (fd >= 0 && send_message(fd, descriptor))
+    held.files = *files;
+    if (fd >= 0 && send_message(fd, files))
         answer = receive_message(fd);
-    held.connection = held.file = -1;
+    held.connection = -1;
+    held.files.count = 0;
     if (fd >= 0)
         raw_syscall3(SYS_close, fd, 0, 0);
-    if (answer >= 0 && message.kind != expected) {
-        raw_syscall3(SYS_close, answer, 0, 0);
-        answer = -1;
+    if (message.kind != expected) {
+        close_all(answer);
+        answer.count = 0;
     }
     return answer;
+}
+
+/* The same where one is expected; -1: none. */
+static int ask_for_one(int file, uint32_t expected)
+{
+    struct descriptors files = {.items = {file}, .count = file >= 0};
+    struct descriptors answer = ask(&files, expected);
+    return answer.count ? answer.items[0] : -1;
 }
 
 static void lock_message(void)
@@ -152,7 +188,8 @@ static void *map_descriptor(int fd, uint64_t bytes, int protection)
 
 /*
  * An arena that its engine wants low lies below 4 GB, so that an address takes four bytes; and
- * above 2 GB, where programs have nothing that asks for low memory. It is mapped piece by piece:
+ * above 2 GB, where programs have nothing that asks for low memory. Those that want a fixed place
+ * there want a round one, 2 GB: it is as far up as it may get large. It is mapped piece by piece:
  * the program may have a limit for its address space.
  */
 enum { LOW_PIECE = 256 << 20 };
@@ -164,10 +201,11 @@ static struct {
 static void *map_low(int fd, uint64_t most)
 {
     const uint64_t step = UINT64_C(1) << 26, first = UINT64_C(1) << 31;
+    const uint64_t last = (ARENA_LOW_END - most) & ~(step - 1);
     uint64_t bytes = most < LOW_PIECE ? most : LOW_PIECE;
     if (low.start)
         raw_syscall3(SYS_munmap, (long)low.start, (long)low.bytes, 0);
-    for (uint64_t at = low.start ? low.start : first; at + most <= ARENA_LOW_END; at += step) {
+    for (uint64_t at = low.start ? low.start : last; at >= first; at -= step) {
         long got = raw_syscall6(SYS_mmap, (long)at, (long)bytes, PROT_READ | PROT_WRITE,
                                 MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
         if (got == (long)at) {
@@ -214,7 +252,7 @@ bool channel_attach(void)
     message.kind = CHANNEL_HELLO;
     message.pid = (uint64_t)raw_syscall3(SYS_getpid, 0, 0, 0);
     message.parent_pid = (uint64_t)raw_syscall3(SYS_getppid, 0, 0, 0);
-    int fd = ask(-1, CHANNEL_WELCOME);
+    int fd = ask_for_one(-1, CHANNEL_WELCOME);
     struct arena_header *arena = NULL;
     if (fd >= 0)
         arena = map_arena(fd);
@@ -232,16 +270,8 @@ bool channel_attach(void)
     return arena != NULL;
 }
 
-static const void *ask_for(uint32_t kind, uint32_t expected, int file, const char *path,
-                           size_t *bytes)
+static const void *map_answer(int fd, size_t *bytes)
 {
-    lock_message();
-    message.kind = kind;
-    size_t length = strnlen(path, sizeof message.text - 1);
-    memcpy(message.text, path, length);
-    message.text_bytes = (uint32_t)length;
-    int fd = ask(file, expected);
-    unlock_message();
     struct stat status;
     if (fd < 0)
         return NULL;
@@ -253,12 +283,63 @@ static const void *ask_for(uint32_t kind, uint32_t expected, int file, const cha
     return map_descriptor(fd, (uint64_t)status.st_size, PROT_READ);
 }
 
-const void *channel_ask_map(int file, const char *path, size_t *bytes)
+static const void *ask_for(uint32_t kind, uint32_t expected, int file, const char *path,
+                           size_t *bytes, uint32_t *flags)
 {
-    return ask_for(CHANNEL_MAP, CHANNEL_MAP_IS, file, path, bytes);
+    lock_message();
+    message.kind = kind;
+    size_t length = strnlen(path, sizeof message.text - 1);
+    memcpy(message.text, path, length);
+    message.text_bytes = (uint32_t)length;
+    message.flags = 0;
+    int fd = ask_for_one(file, expected);
+    *flags = message.flags;
+    unlock_message();
+    return map_answer(fd, bytes);
+}
+
+const void *channel_ask_map(int file, const char *path, size_t *bytes, uint32_t *languages)
+{
+    return ask_for(CHANNEL_MAP, CHANNEL_MAP_IS, file, path, bytes, languages);
 }
 
 const void *channel_ask_plan(int file, const char *path, size_t *bytes)
 {
-    return ask_for(CHANNEL_PLAN, CHANNEL_PLAN_IS, file, path, bytes);
+    uint32_t flags;
+    return ask_for(CHANNEL_PLAN, CHANNEL_PLAN_IS, file, path, bytes, &flags);
+}
+
+const void *channel_ask_vdso(uint64_t vdso_bytes, size_t *bytes)
+{
+    lock_message();
+    message.kind = CHANNEL_VDSO;
+    message.module_bytes = vdso_bytes;
+    int fd = ask_for_one(-1, CHANNEL_MAP_IS);
+    unlock_message();
+    return map_answer(fd, bytes);
+}
+
+bool channel_ask_maps(struct channel_file *files, uint32_t count)
+{
+    struct descriptors sent = {.count = count};
+    bool has_map[CHANNEL_MOST_FILES];
+    for (uint32_t i = 0; i < count; i++)
+        sent.items[i] = files[i].file;
+    lock_message();
+    message.kind = CHANNEL_MAPS;
+    struct descriptors came = ask(&sent, CHANNEL_MAPS_ARE);
+    bool is_answered = message.kind == CHANNEL_MAPS_ARE;
+    uint32_t expected = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        expected += has_map[i] = is_answered && (message.text[i] & 1);
+        files[i].languages = is_answered ? (uint32_t)(uint8_t)message.text[i] >> 1 : 0;
+    }
+    unlock_message();
+    if (!is_answered || came.count != expected) { /* there were not enough descriptors left */
+        close_all(came);
+        return false;
+    }
+    for (uint32_t i = 0, k = 0; i < count; i++)
+        files[i].map = has_map[i] ? map_answer(came.items[k++], &files[i].map_bytes) : NULL;
+    return true;
 }

@@ -5,18 +5,22 @@
  * the name, a secret and the folder are in the environment of the processes that it starts. A
  * process connects when it has something to ask, and closes at once: it keeps no descriptor that
  * the program could see, close, or inherit. The abstract name is found from a chroot, the folder
- * from another network namespace. Each message is this structure, with at most one descriptor.
+ * from another network namespace. Each message is this structure, with a descriptor or, where maps
+ * are asked for, several.
  */
 #ifndef CHANNEL_FORMAT_H
 #define CHANNEL_FORMAT_H
 
 #include <stdint.h>
 
-/* In the environment: the socket's name, the secret, both 32 hexadecimal digits, and the folder,
- * with commas between them. */
+/* In the environment: the socket's name, the secret, both 32 hexadecimal digits, the folder, and
+ * how many filters for system calls the supervisor has, with commas between them. */
 #define CHANNEL_VARIABLE "CALLTRAIL_CHANNEL"
 
 #define CHANNEL_SOCKET   "socket" /* its name in the folder */
+
+/* How many files may come with one message: the program may have few descriptors left. */
+enum { CHANNEL_MOST_FILES = 8 };
 
 enum { CHANNEL_NAME_BYTES = 32, CHANNEL_TEXT_BYTES = 4096 };
 
@@ -32,6 +36,10 @@ enum channel_kind {
     CHANNEL_PLAN,      /* asks for the edit plan of the file whose descriptor comes along */
     CHANNEL_PLAN_IS,   /* the plan's descriptor */
     CHANNEL_REFUSED,   /* not to be recorded, or there is no map */
+    CHANNEL_MAPS,      /* asks for the maps of several files; refused when one has to be made */
+    CHANNEL_MAPS_ARE, /* their descriptors; text has a byte for each file: has it a map (1), and its
+                         languages (enum arena_language, twice) */
+    CHANNEL_VDSO,     /* asks for the map of the vdso, of which there is no file */
 };
 
 enum channel_flags {
@@ -47,7 +55,8 @@ struct channel_message {
     uint64_t pid, parent_pid;
     uint64_t arena_bytes; /* of the mapping to make; more than is allocated yet */
     uint64_t period_ns;
-    uint32_t flags;                /* enum channel_flags */
+    uint64_t module_bytes;         /* of the vdso that is asked for */
+    uint32_t flags;                /* enum channel_flags; with a map, enum arena_language */
     uint32_t engine;               /* enum engine_number */
     char text[CHANNEL_TEXT_BYTES]; /* a path */
 };

@@ -1,4 +1,4 @@
-#include "runtime/charge.h"
+#include "runtime/blocking.h"
 
 #include "runtime/sample/trampoline.h"
 #include "unwind/memory.h"
@@ -26,16 +26,11 @@ static inline __attribute__((always_inline)) void take_registers_here(struct wal
                      : "rax", "memory");
 }
 
-static bool is_on_own_stack(const struct thread *t, uint64_t address)
-{
-    return address >= t->stack_start && address < t->first_sp;
-}
-
 /* A frame that was left by a jump lies below all that runs later on the same stack. */
 bool charge_is_under_way(struct thread *t, uint64_t sp)
 {
-    if (t->charging_at && sp > t->charging_at && is_on_own_stack(t, sp) &&
-        is_on_own_stack(t, t->charging_at))
+    if (t->charging_at && sp > t->charging_at && charge_is_own_stack(t, sp) &&
+        charge_is_own_stack(t, t->charging_at))
         t->charging_at = 0;
     return t->charging_at != 0;
 }
@@ -69,10 +64,8 @@ static uint32_t no_context(const struct thread *t)
 static uint32_t leaf(struct thread *t, const struct walk_modules *modules, uint32_t node,
                      const void *function)
 {
-    struct walk_frame f = {.pc = (uint64_t)function, .module = UINT32_MAX, .flags = FRAME_IS_PC};
-    for (uint32_t i = 0; i < modules->count; i++)
-        if (f.pc >= modules->items[i].start && f.pc < modules->items[i].end)
-            f.module = i;
+    struct walk_frame f = {.pc = (uint64_t)function, .flags = FRAME_IS_PC};
+    f.module = modules_find(modules, f.pc);
     return tree_child(&t->tree, node, sample_key(modules, &f));
 }
 
@@ -141,15 +134,7 @@ void charge_thread_begins(struct thread *t)
 /* A call that it was waiting in when it was cancelled has ended. */
 void charge_thread_ends(struct thread *t)
 {
-    if (t->record->waits_in && !is_confined()) {
-        uint64_t waited_ns = clock_ns(CLOCK_MONOTONIC) - t->record->waits_since_ns;
-        charge_add(t->record->waits_in, VALUE_BLOCKED_NS, waited_ns);
-        if (t->record->waits_events & EVENT_LOCK) {
-            charge_add(t->record->waits_in, VALUE_LOCK_NS, waited_ns);
-            charge_add(t->record->waits_in, VALUE_LOCK_TIMES, 1);
-        }
-    }
-    t->record->waits_in = 0;
+    wait_was_left(t);
     memory_points.left = 0;
     if (t->second)
         thread_keep(t->second);

@@ -21,7 +21,8 @@
 static inline bool charge_wanted(uint32_t events)
 {
     const struct arena_header *arena = guest->arena;
-    return arena && (arena->events.mask & events) && !arena->paused && !arena->program_paused;
+    return arena && (arena->events.mask & events) && !arena->paused && !arena->program_paused &&
+           !arena->is_silent;
 }
 
 /*
@@ -50,6 +51,12 @@ extern __thread struct memory_points memory_points
 /* A thread that is known to the runtime begins, and ends. */
 void charge_thread_begins(struct thread *thread);
 void charge_thread_ends(struct thread *thread);
+
+/* Does the address lie on the thread's own stack, as far as that is known? */
+static inline bool charge_is_own_stack(const struct thread *thread, uint64_t address)
+{
+    return address >= thread->stack_start && address < thread->first_sp;
+}
 
 /* Is the thread in the middle of charging, seen from a signal handler that interrupted it at sp? */
 bool charge_is_under_way(struct thread *thread, uint64_t sp);

@@ -2,14 +2,17 @@
  * The event that makes the kernel send a thread the signal for a sample.
  *
  * It is a software task clock that runs in user mode only, so no system call is ever interrupted.
- * Its signal is SIGSTKFLT: nothing on x86-64 uses it, and as an ordinary signal it is pending at
- * most once, so a thread that blocks it can never fill the queue (pitfall 39).
+ * Its signal is SIGVTALRM: debuggers let it pass without a word (they stop at SIGSTKFLT, which
+ * nothing else uses, and at real-time signals), few programs use it, and what those send themselves
+ * gets to their handlers (masks.c). As an ordinary signal it is pending at most once, so a thread
+ * that blocks it can never fill the queue (pitfall 39).
  *
  * The first tick comes after a random part of a period. Otherwise threads that live for less than a
  * period would never be seen, however many there are. The kernel knows only one period for an
  * event, so the first tick is an event of its own.
  */
 #include "runtime/engine.h"
+#include "runtime/own_stack.h"
 #include "runtime/thread.h"
 
 #include "arch/x86_64/syscall.h"
@@ -78,22 +81,16 @@ static bool start_perf(struct thread *t, uint64_t period_ns)
     raw_syscall3(SYS_fcntl, fd, F_SETSIG, SAMPLE_SIGNAL);
     raw_syscall3(SYS_fcntl, fd, F_SETFL, O_ASYNC | O_NONBLOCK);
     map_event(t, (int)fd);
-    if (t->first_period_ns) /* one tick, and no more */
+    if (!t->event_page)
+        t->event_bytes = 0;
+    else if (t->first_period_ns) /* one tick, and no more */
         raw_syscall3(SYS_ioctl, fd, PERF_EVENT_IOC_REFRESH, 1);
     else
         raw_syscall3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
-    t->event_fd = -1;
-    if (t->event_page) {
-        raw_syscall3(SYS_close, fd, 0, 0); /* the mapping keeps it alive */
-        return true;
-    }
-    long high = raw_syscall3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 900);
-    if (high >= 0) {
-        raw_syscall3(SYS_close, fd, 0, 0);
-        fd = high;
-    }
-    t->event_fd = (int)fd;
-    return true;
+    /* The mapping keeps it alive. Where none may be locked in memory any more there is no event:
+     * its descriptor would be one of the program's. */
+    raw_syscall3(SYS_close, fd, 0, 0);
+    return t->event_page != NULL;
 }
 
 static uint64_t user_time_ns(void)
@@ -141,25 +138,16 @@ static bool start_timer(struct thread *t, uint64_t first_period_ns)
 static uint64_t random_part(const struct thread *t, uint64_t period_ns)
 {
     enum { SHORTEST_NS = 10000 };
-    uint64_t x = time_stamp() * UINT64_C(0x9e3779b97f4a7c15) + t->tid;
+    uint64_t x = (time_stamp_or_0() ^ t->first_cpu_ns) * UINT64_C(0x9e3779b97f4a7c15) + t->tid;
     x = (x ^ x >> 31) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
     uint64_t part = 1 + (x ^ x >> 31) % period_ns;
     return part < SHORTEST_NS && period_ns > SHORTEST_NS ? SHORTEST_NS : part;
 }
 
-bool event_start(struct thread *t)
+/* One thread that is sampled so is enough to say it of the process. */
+static bool start_timer_instead(struct thread *t, uint64_t first_ns)
 {
-    if (!(guest->arena->events.mask & EVENTS_BY_SAMPLES) && !(guest->flags & CHANNEL_DETACHES) &&
-        !ENGINE_ASK(false, wants_ticks))
-        return true;
-    uint64_t first_ns = random_part(t, guest->arena->period_ns);
-    t->first_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    t->first_period_ns = first_ns;
-    if (start_perf(t, first_ns)) {
-        guest->arena->source = SOURCE_PERF;
-        return true;
-    }
     t->first_period_ns = 0;
     if (start_timer(t, first_ns)) {
         guest->arena->source = SOURCE_TIMER;
@@ -167,6 +155,27 @@ bool event_start(struct thread *t)
     }
     guest->arena->threads_not_sampled++;
     return false;
+}
+
+bool event_start(struct thread *t)
+{
+    if (!(guest->arena->events.mask & EVENTS_BY_SAMPLES) && !(guest->flags & CHANNEL_DETACHES) &&
+        !ENGINE_ASK(false, wants_ticks))
+        return true;
+    guest->arena->is_debugged = is_debugged();
+    if ((guest->arena->languages & LANGUAGE_GO) || is_debugged() || !own_stack_begin(t)) {
+        guest->arena->threads_not_sampled++;
+        return false;
+    }
+    t->first_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t first_ns = random_part(t, guest->arena->period_ns);
+    t->first_period_ns = first_ns;
+    if (start_perf(t, first_ns)) {
+        if (guest->arena->source != SOURCE_TIMER)
+            guest->arena->source = SOURCE_PERF;
+        return true;
+    }
+    return start_timer_instead(t, first_ns);
 }
 
 void event_stop(struct thread *t)
@@ -183,13 +192,33 @@ void event_stop(struct thread *t)
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         raw_syscall3(SYS_munmap, (long)page, (long)bytes, 0);
     }
-    if (t->event_fd >= 0)
-        raw_syscall3(SYS_close, t->event_fd, 0, 0);
     if (t->timer >= 0)
         raw_syscall3(SYS_timer_delete, t->timer, 0, 0);
     t->event_page = NULL;
     t->event_bytes = 0;
-    t->event_fd = t->timer = -1;
+    t->timer = -1;
+}
+
+void event_stop_and_drain(struct thread *t)
+{
+    uint64_t ours = UINT64_C(1) << (SAMPLE_SIGNAL - 1), before;
+    struct timespec none = {0};
+    raw_syscall4(SYS_rt_sigprocmask, SIG_BLOCK, (long)&ours, (long)&before, 8);
+    event_stop(t);
+    while (raw_syscall4(SYS_rt_sigtimedwait, (long)&ours, 0, (long)&none, 8) == SAMPLE_SIGNAL)
+        ;
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, 8);
+}
+
+/* Pages of zeros take the place of the mapping that keeps the event alive. */
+void event_silence(struct thread *t)
+{
+    if (t->event_page)
+        raw_syscall6(SYS_mmap, (long)t->event_page, (long)t->event_bytes, PROT_READ,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (t->timer >= 0)
+        raw_syscall3(SYS_timer_delete, t->timer, 0, 0);
+    guest->arena->threads_not_sampled++;
 }
 
 /*
@@ -238,7 +267,7 @@ void event_once_more(struct thread *t, uint64_t ns)
     event_stop(t);
     t->first_period_ns = ns;
     if (!start_perf(t, ns))
-        guest->arena->threads_not_sampled++;
+        start_timer_instead(t, ns);
 }
 
 /*
@@ -264,7 +293,7 @@ bool event_first_tick(struct thread *t)
     t->rate.passed_ns = 0;
     t->rate.look = t->rate.fired_first + FIRST_LOOK_NS / period_ns + 1;
     if (!start_perf(t, t->rate.period_ns))
-        guest->arena->threads_not_sampled++;
+        start_timer_instead(t, period_ns);
     return counts;
 }
 
@@ -302,5 +331,5 @@ void event_keep_rate(struct thread *t)
     t->rate.look = look;
     t->rate.period_ns = wanted;
     if (!start_perf(t, wanted))
-        guest->arena->threads_not_sampled++;
+        start_timer_instead(t, period_ns);
 }

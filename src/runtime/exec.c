@@ -2,57 +2,35 @@
  * Programs that the program starts. The environment that it gives them has not got our variables:
  * they are put back for every exec, so that the new program is recorded too.
  *
- * A child of vfork runs in its parent's memory, so nothing here writes to any memory but the stack.
+ * All of libc's ways to start a program end in its own execve, which it calls directly: system,
+ * popen, posix_spawn, wordexp and the execs with other arguments. So there is one place to stand:
+ * the system call in libc's execve is replaced by a jump to ours. Nothing else of what these
+ * functions promise is touched: signals, cancellation, errors and `environ` are libc's affair.
+ *
+ * A child of vfork runs in its parent's memory, so nothing here writes to any memory but the stack
+ * and the rooms of exec_environment.c.
  */
+#include "runtime/exec.h"
 #include "runtime/channel_format.h"
-#include "runtime/process.h"
 
 #include "arch/x86_64/syscall.h"
 #include "runtime/thread.h"
 
-#include <alloca.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <spawn.h>
-#include <stdarg.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define EXPORTED __attribute__((visibility("default")))
 
-static const char *preload; /* "LD_PRELOAD=…/libcalltrail-rt.so", and the channel's variable */
-static const char *channel;
 static bool follow; /* unlike guest->flags, a child that nobody told of its birth knows it too */
 
-static int (*real_execve)(const char *, char *const[], char *const[]);
-static int (*real_execvpe)(const char *, char *const[], char *const[]);
 static int (*real_fexecve)(int, char *const[], char *const[]);
-static int (*real_posix_spawn)(pid_t *, const char *, const posix_spawn_file_actions_t *,
-                               const posix_spawnattr_t *, char *const[], char *const[]);
-static int (*real_posix_spawnp)(pid_t *, const char *, const posix_spawn_file_actions_t *,
-                                const posix_spawnattr_t *, char *const[], char *const[]);
 static pid_t (*real_fork)(void);
-static FILE *(*real_popen)(const char *, const char *);
-
-void exec_put_back(const char *preload_variable, const char *channel_variable)
-{
-    preload = preload_variable;
-    channel = channel_variable;
-}
-
-void exec_prepare(void)
-{
-    real_execve = (int (*)(const char *, char *const[], char *const[]))dlsym(RTLD_NEXT, "execve");
-    real_execvpe = (int (*)(const char *, char *const[], char *const[]))dlsym(RTLD_NEXT, "execvpe");
-    real_fexecve = (int (*)(int, char *const[], char *const[]))dlsym(RTLD_NEXT, "fexecve");
-    *(void **)&real_posix_spawn = dlsym(RTLD_NEXT, "posix_spawn");
-    *(void **)&real_posix_spawnp = dlsym(RTLD_NEXT, "posix_spawnp");
-    *(void **)&real_fork = dlsym(RTLD_NEXT, "_Fork");
-    *(void **)&real_popen = dlsym(RTLD_NEXT, "popen");
-}
 
 void exec_follow(bool wanted)
 {
@@ -68,242 +46,154 @@ EXPORTED pid_t _Fork(void)
     return pid;
 }
 
-/* A program that starts under a filter of its parent's could be killed by what we do there. */
-static bool follows(void)
-{
-    return channel && follow && !is_confined();
-}
+/*
+ * What a filter for system calls leaves us, on the way to another program. Where it is not known,
+ * the call is made as the program makes it, and the new program, which has the filter, too, starts
+ * without us: it could be killed by what we do there.
+ */
+enum leave { LEAVE_ALL, LEAVE_FEW, LEAVE_NONE };
 
-/* How much room put_back needs: the pointers, and the text of a joined LD_PRELOAD. */
-static size_t room_for(char *const environment[], size_t *text)
+static enum leave find_leave(void)
 {
-    size_t n = 0;
-    *text = 0;
-    for (; environment && environment[n]; n++)
-        if (strncmp(environment[n], "LD_PRELOAD=", 11) == 0)
-            *text = strlen(environment[n]) + strlen(preload) + 2;
-    return (n + 3) * sizeof *environment;
+    if (is_confined())
+        return may_call_nothing() ? LEAVE_NONE : LEAVE_FEW;
+    return confined_by_others() ? LEAVE_NONE : LEAVE_ALL;
 }
-
-static char **put_back(char **out, char *text, char *const environment[])
-{
-    size_t k = 0;
-    bool joined = false;
-    for (size_t n = 0; environment && environment[n]; n++) {
-        if (strncmp(environment[n], "LD_PRELOAD=", 11) == 0 && environment[n][11]) {
-            size_t length = strlen(preload);
-            memcpy(text, preload, length);
-            text[length] = ':';
-            strcpy(text + length + 1, environment[n] + 11);
-            out[k++] = text;
-            joined = true;
-        } else {
-            out[k++] = environment[n];
-        }
-    }
-    if (!joined)
-        out[k++] = (char *)preload;
-    out[k++] = (char *)channel;
-    out[k] = NULL;
-    return out;
-}
-
-/* On the caller's stack, since there may be no other memory to write to. */
-#define WITH_OURS(environment)                                                                     \
-    ({                                                                                             \
-        char *const *given_ = (environment);                                                       \
-        size_t text_, bytes_ = follows() ? room_for(given_, &text_) : 0;                           \
-        bytes_ ? put_back(alloca(bytes_), alloca(text_ + 1), given_) : (char **)given_;            \
-    })
 
 /*
  * Before this process becomes another program: no more samples, and none pending, since the new
  * program has no handler and would die of it (pitfall 40). Not in a child of vfork, which has no
  * event of its own.
  */
-static struct thread *stop_sampling(void)
+static struct thread *stop_sampling(enum leave leave)
 {
     struct thread *t = thread_self();
-    if (guest->arena && is_confined()) { /* ignored signals are not pending */
+    if (!guest->arena || leave == LEAVE_NONE)
+        return NULL;
+    if (leave == LEAVE_FEW) { /* ignored signals are not pending */
         struct sigaction ignore = {.sa_handler = SIG_IGN};
         masks_real_sigaction(SAMPLE_SIGNAL, &ignore, NULL);
         return NULL;
     }
-    if (!guest->arena || !t || t->tid != (uint32_t)raw_syscall3(SYS_gettid, 0, 0, 0))
+    if (!t || t->tid != (uint32_t)raw_syscall3(SYS_gettid, 0, 0, 0))
         return NULL;
     say_cpu_time();
-    uint64_t ours = UINT64_C(1) << (SAMPLE_SIGNAL - 1), before;
-    struct timespec none = {0};
-    raw_syscall4(SYS_rt_sigprocmask, SIG_BLOCK, (long)&ours, (long)&before, 8);
-    event_stop(t);
-    while (raw_syscall4(SYS_rt_sigtimedwait, (long)&ours, 0, (long)&none, 8) == SAMPLE_SIGNAL)
-        ;
-    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, 8);
+    event_stop_and_drain(t);
     return t;
 }
 
-/* The new program did not come to be. */
-static int exec_failed(struct thread *t, int status)
+/* libc tries one folder of PATH after the other: where there is no such file, that is all. */
+static bool is_missing(int folder, const char *path, int flags, long *status)
 {
-    int why = errno;
+    struct stat file;
+    *status = raw_syscall4(SYS_newfstatat, folder, (long)path, (long)&file, flags);
+    return *status == -ENOENT || *status == -ENOTDIR;
+}
+
+static struct exec_environment environment_for(int folder, const char *path,
+                                               char *const environment[], int flags)
+{
+    if (!follow || !exec_is_host(folder, path, flags))
+        return (struct exec_environment){.variables = environment};
+    return exec_environment_make(environment);
+}
+
+long exec_at(int folder, const char *path, char *const arguments[], char *const environment[],
+             int flags)
+{
+    long status;
+    if (!is_confined() && is_missing(folder, path, flags, &status))
+        return status;
+    enum leave leave = find_leave();
+    struct exec_environment ours = {.variables = environment};
+    if (leave == LEAVE_ALL)
+        ours = environment_for(folder, path, environment, flags);
+    struct thread *t = stop_sampling(leave);
+    status = folder == AT_FDCWD && !flags
+                 ? raw_syscall3(SYS_execve, (long)path, (long)arguments, (long)ours.variables)
+                 : raw_syscall6(SYS_execveat, folder, (long)path, (long)arguments,
+                                (long)ours.variables, flags, 0);
+    exec_environment_free(&ours); /* the new program did not come to be */
     if (t)
         event_start(t);
-    errno = why;
     return status;
+}
+
+static int as_libc(long status)
+{
+    errno = (int)-status;
+    return -1;
 }
 
 EXPORTED int execve(const char *path, char *const arguments[], char *const environment[])
 {
-    char **ours = WITH_OURS(environment);
-    struct thread *t = stop_sampling();
-    return exec_failed(t, real_execve(path, arguments, ours));
+    return as_libc(exec_at(AT_FDCWD, path, arguments, environment, 0));
 }
 
-EXPORTED int execvpe(const char *file, char *const arguments[], char *const environment[])
+EXPORTED int execveat(int folder, const char *path, char *const arguments[],
+                      char *const environment[], int flags)
 {
-    char **ours = WITH_OURS(environment);
-    struct thread *t = stop_sampling();
-    return exec_failed(t, real_execvpe(file, arguments, ours));
+    return as_libc(exec_at(folder, path, arguments, environment, flags));
 }
 
-EXPORTED int fexecve(int fd, char *const arguments[], char *const environment[])
+/* libc's makes the system call by itself. It is declared to get no NULL, and says what it does. */
+EXPORTED int run_file(int fd, char *const arguments[],
+                      char *const environment[]) __asm__("fexecve");
+
+int run_file(int fd, char *const arguments[], char *const environment[])
 {
-    char **ours = WITH_OURS(environment);
-    struct thread *t = stop_sampling();
-    return exec_failed(t, real_fexecve(fd, arguments, ours));
+    if (fd < 0 || !arguments || !environment)
+        return real_fexecve(fd, arguments, environment);
+    return as_libc(exec_at(fd, "", arguments, environment, AT_EMPTY_PATH));
 }
 
-EXPORTED int execv(const char *path, char *const arguments[])
-{
-    return execve(path, arguments, environ);
-}
-
-EXPORTED int execvp(const char *file, char *const arguments[])
-{
-    return execvpe(file, arguments, environ);
-}
-
-/* The arguments of execl and its kin, as an array on the caller's stack; `list` is left behind it.
+/* --- libc's own execve --------------------------------------------------------------------------
  */
-#define COUNT_ARGUMENTS(list, first)                                                               \
-    ({                                                                                             \
-        size_t count_ = 1;                                                                         \
-        va_start(list, first);                                                                     \
-        while (va_arg(list, char *))                                                               \
-            count_++;                                                                              \
-        va_end(list);                                                                              \
-        count_;                                                                                    \
-    })
 
-static void take_arguments(char **out, const char *first, size_t count, va_list *list)
+/* Code becomes other code, before there is a second thread. */
+static void write_code(uint8_t *at, const uint8_t *bytes, size_t count)
 {
-    out[0] = (char *)first;
-    for (size_t i = 1; i <= count; i++)
-        out[i] = va_arg(*list, char *);
-}
-
-EXPORTED int execl(const char *path, const char *first, ...)
-{
-    va_list list;
-    size_t count = COUNT_ARGUMENTS(list, first);
-    char **arguments = alloca((count + 1) * sizeof *arguments);
-    va_start(list, first);
-    take_arguments(arguments, first, count, &list);
-    va_end(list);
-    return execve(path, arguments, environ);
-}
-
-EXPORTED int execlp(const char *file, const char *first, ...)
-{
-    va_list list;
-    size_t count = COUNT_ARGUMENTS(list, first);
-    char **arguments = alloca((count + 1) * sizeof *arguments);
-    va_start(list, first);
-    take_arguments(arguments, first, count, &list);
-    va_end(list);
-    return execvpe(file, arguments, environ);
-}
-
-EXPORTED int execle(const char *path, const char *first, ...)
-{
-    va_list list;
-    size_t count = COUNT_ARGUMENTS(list, first);
-    char **arguments = alloca((count + 1) * sizeof *arguments);
-    va_start(list, first);
-    take_arguments(arguments, first, count, &list);
-    char **environment = va_arg(list, char **);
-    va_end(list);
-    return execve(path, arguments, environment);
-}
-
-EXPORTED int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
-                         const posix_spawnattr_t *attributes, char *const arguments[],
-                         char *const environment[])
-{
-    return real_posix_spawn(pid, path, actions, attributes, arguments, WITH_OURS(environment));
-}
-
-EXPORTED int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
-                          const posix_spawnattr_t *attributes, char *const arguments[],
-                          char *const environment[])
-{
-    return real_posix_spawnp(pid, file, actions, attributes, arguments, WITH_OURS(environment));
+    enum { PAGE = 4096 };
+    uint64_t start = (uint64_t)at & ~(uint64_t)(PAGE - 1);
+    uint64_t size = (((uint64_t)at + count + PAGE - 1) & ~(uint64_t)(PAGE - 1)) - start;
+    const int code = PROT_READ | PROT_EXEC;
+    if (raw_syscall3(SYS_mprotect, (long)start, (long)size, code | PROT_WRITE) < 0)
+        return;
+    memcpy(at, bytes, count);
+    raw_syscall3(SYS_mprotect, (long)start, (long)size, code);
 }
 
 /*
- * glibc's system and popen start the shell with the environment that `environ` points to at that
- * moment. popen returns at once, so it can point to ours for so long; system waits for the command,
- * so it is done here.
+ * The whole of libc's execve is known: the number of the call, the call, a test, a return, and
+ * where errno is found. The entry stays, so that others may change that; what the jump covers is
+ * the call and what follows it, where nobody else comes.
  */
-EXPORTED FILE *popen(const char *command, const char *type)
+static void watch_execve(void)
 {
-    char **before = environ;
-    environ = WITH_OURS(before);
-    FILE *stream = real_popen(command, type);
-    environ = before;
-    return stream;
+    static const uint8_t known[] = {0xb8, 0x3b, 0x00, 0x00, 0x00, 0x0f, 0x05, 0x48, 0x3d, 0x01,
+                                    0xf0, 0xff, 0xff, 0x73, 0x01, 0xc3, 0x48, 0x8b, 0x0d};
+    static const uint8_t landing[] = {0xf3, 0x0f, 0x1e, 0xfa}; /* endbr64, in some builds */
+    enum { CALL = 5, JUMP_BYTES = 14 };
+    uint8_t *at = libc_own("execve");
+    if (at && memcmp(at, landing, sizeof landing) == 0)
+        at += sizeof landing;
+    if (!at || memcmp(at, known, sizeof known) != 0)
+        return;
+    uint8_t jump[JUMP_BYTES] = {0xff, 0x25}; /* jmp *0(%rip); the address follows */
+    int (*target)(const char *, char *const[], char *const[]) = execve;
+    memcpy(jump + JUMP_BYTES - sizeof target, &target, sizeof target);
+    write_code(at + CALL, jump, sizeof jump);
 }
 
-EXPORTED int system(const char *command)
+void exec_prepare(void)
 {
-    if (!command)
-        return 1;
-    char *const arguments[] = {(char *)"sh", (char *)"-c", (char *)command, NULL};
-    struct sigaction ignore = {.sa_handler = SIG_IGN}, interrupt, quit;
-    sigset_t block, before;
-    sigemptyset(&ignore.sa_mask);
-    sigaction(SIGINT, &ignore, &interrupt);
-    sigaction(SIGQUIT, &ignore, &quit);
-    sigemptyset(&block);
-    sigaddset(&block, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &block, &before);
+    real_fexecve = (int (*)(int, char *const[], char *const[]))dlsym(RTLD_NEXT, "fexecve");
+    *(void **)&real_fork = dlsym(RTLD_NEXT, "_Fork");
+}
 
-    posix_spawnattr_t attributes;
-    sigset_t reset;
-    sigemptyset(&reset);
-    if (interrupt.sa_handler != SIG_IGN)
-        sigaddset(&reset, SIGINT);
-    if (quit.sa_handler != SIG_IGN)
-        sigaddset(&reset, SIGQUIT);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &before);
-    posix_spawnattr_setsigdefault(&attributes, &reset);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-    pid_t pid;
-    int status = -1, failed = posix_spawn(&pid, "/bin/sh", NULL, &attributes, arguments, environ);
-    posix_spawnattr_destroy(&attributes);
-    if (failed) {
-        status = 127 << 8; /* as if the shell had said so */
-    } else {
-        while (waitpid(pid, &status, 0) < 0) {
-            if (errno == EINTR)
-                continue;
-            status = -1;
-            break;
-        }
-    }
-    sigaction(SIGINT, &interrupt, NULL);
-    sigaction(SIGQUIT, &quit, NULL);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    return status;
+void exec_put_back(const char *preload_variable, const char *channel_variable)
+{
+    exec_environment_set(preload_variable, channel_variable);
+    if (channel_variable)
+        watch_execve();
 }

@@ -63,7 +63,7 @@ static uint64_t hash_of(uint64_t address)
 static uint64_t random_below(const struct thread *t, uint64_t limit)
 {
     uint64_t x = memory_points.random;
-    x = x ? x : time_stamp() ^ (uint64_t)t->tid << 32 ^ 1;
+    x = x ? x : time_stamp_or_0() ^ (uint64_t)t->tid << 32 ^ 1;
     x ^= x << 13;
     x ^= x >> 7;
     x ^= x << 17;

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <time.h>
 
 enum { LOCKS = EVENT_WALL | EVENT_LOCK };
 
@@ -36,12 +37,24 @@ static void lock_end(struct wait *w)
         return result;                                                                             \
     }
 
-/* What trying says when the lock is not free; everything else is as good as locking's own word. */
-#define LOCKS_BY_TRYING(name, parameters, arguments, attempt)                                      \
+/* libc refuses a time or a clock that is none before it looks at the lock. */
+static bool is_time(const struct timespec *t)
+{
+    return t->tv_nsec >= 0 && t->tv_nsec < 1000000000;
+}
+
+static bool is_clock(clockid_t clock)
+{
+    return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC;
+}
+
+/* What trying says when the lock is not free; everything else is as good as locking's own word,
+ * where `may_try` says that it would get so far. */
+#define LOCKS_BY_TRYING(name, parameters, arguments, may_try, attempt)                             \
     STANDS_IN_FOR(int, name, parameters)                                                           \
     EXPORTED int name parameters                                                                   \
     {                                                                                              \
-        if (!charge_wanted(LOCKS))                                                                 \
+        if (!charge_wanted(LOCKS) || !(may_try))                                                   \
             return REAL(name) arguments;                                                           \
         int tried = attempt;                                                                       \
         if (tried != EBUSY)                                                                        \
@@ -53,21 +66,23 @@ static void lock_end(struct wait *w)
         return result;                                                                             \
     }
 
-LOCKS_BY_TRYING(pthread_mutex_lock, (pthread_mutex_t * m), (m), pthread_mutex_trylock(m))
+LOCKS_BY_TRYING(pthread_mutex_lock, (pthread_mutex_t * m), (m), true, pthread_mutex_trylock(m))
 LOCKS_BY_TRYING(pthread_mutex_timedlock,
-                (pthread_mutex_t *restrict m, const struct timespec *restrict t), (m, t),
-                pthread_mutex_trylock(m))
+                (pthread_mutex_t *restrict m, const struct timespec *restrict t), (m, t), true,
+                pthread_mutex_trylock(m)) /* the time of a free one is not looked at */
 LOCKS_BY_TRYING(pthread_mutex_clocklock,
                 (pthread_mutex_t *restrict m, clockid_t c, const struct timespec *restrict t),
-                (m, c, t), pthread_mutex_trylock(m))
-LOCKS_BY_TRYING(pthread_rwlock_rdlock, (pthread_rwlock_t * l), (l), pthread_rwlock_tryrdlock(l))
-LOCKS_BY_TRYING(pthread_rwlock_wrlock, (pthread_rwlock_t * l), (l), pthread_rwlock_trywrlock(l))
+                (m, c, t), is_clock(c), pthread_mutex_trylock(m))
+LOCKS_BY_TRYING(pthread_rwlock_rdlock, (pthread_rwlock_t * l), (l), true,
+                pthread_rwlock_tryrdlock(l))
+LOCKS_BY_TRYING(pthread_rwlock_wrlock, (pthread_rwlock_t * l), (l), true,
+                pthread_rwlock_trywrlock(l))
 LOCKS_BY_TRYING(pthread_rwlock_timedrdlock,
                 (pthread_rwlock_t *restrict l, const struct timespec *restrict t), (l, t),
-                pthread_rwlock_tryrdlock(l))
+                is_time(t), pthread_rwlock_tryrdlock(l))
 LOCKS_BY_TRYING(pthread_rwlock_timedwrlock,
                 (pthread_rwlock_t *restrict l, const struct timespec *restrict t), (l, t),
-                pthread_rwlock_trywrlock(l))
+                is_time(t), pthread_rwlock_trywrlock(l))
 
 WAITS_FOR_THREAD(pthread_cond_wait, (pthread_cond_t *restrict c, pthread_mutex_t *restrict m),
                  (c, m))
@@ -82,6 +97,14 @@ WAITS_FOR_THREAD(pthread_cond_clockwait,
 WAITS_FOR_THREAD(pthread_barrier_wait, (pthread_barrier_t * b), (b))
 WAITS_FOR_THREAD(pthread_join, (pthread_t other, void **result_), (other, result_))
 
+/* Unlike locks, to wait for one of these is a cancellation point, whether it is free or not; in
+ * libc's sem_clockwait only where it is not. */
+static bool acts_on_cancellation(void)
+{
+    pthread_testcancel();
+    return true;
+}
+
 /* Semaphores say -1 and EAGAIN; the caller's errno stays when the attempt fails. */
 static bool take_at_once(sem_t *s)
 {
@@ -92,11 +115,11 @@ static bool take_at_once(sem_t *s)
     return false;
 }
 
-#define SEMAPHORE(name, parameters, arguments)                                                     \
+#define SEMAPHORE(name, parameters, arguments, may_try)                                            \
     STANDS_IN_FOR(int, name, parameters)                                                           \
     EXPORTED int name parameters                                                                   \
     {                                                                                              \
-        if (!charge_wanted(LOCKS))                                                                 \
+        if (!charge_wanted(LOCKS) || !(may_try))                                                   \
             return REAL(name) arguments;                                                           \
         if (take_at_once(s))                                                                       \
             return 0;                                                                              \
@@ -107,7 +130,8 @@ static bool take_at_once(sem_t *s)
         return result;                                                                             \
     }
 
-SEMAPHORE(sem_wait, (sem_t * s), (s))
-SEMAPHORE(sem_timedwait, (sem_t *restrict s, const struct timespec *restrict t), (s, t))
+SEMAPHORE(sem_wait, (sem_t * s), (s), acts_on_cancellation())
+SEMAPHORE(sem_timedwait, (sem_t *restrict s, const struct timespec *restrict t), (s, t),
+          is_time(t) && acts_on_cancellation())
 SEMAPHORE(sem_clockwait, (sem_t *restrict s, clockid_t c, const struct timespec *restrict t),
-          (s, c, t))
+          (s, c, t), is_clock(c) && is_time(t))

@@ -5,6 +5,7 @@
  * Masks are set by raw system calls with what glibc's own wrappers do: its two internal signals can
  * never be blocked.
  */
+#include "runtime/own_stack.h"
 #include "runtime/process.h"
 
 #include "arch/x86_64/syscall.h"
@@ -12,8 +13,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -28,9 +29,17 @@ static const uint64_t ours = BIT(SAMPLE_SIGNAL);
 static __thread bool thinks_blocked __attribute__((tls_model("initial-exec")));
 
 static bool asked_to_block[MOST_SIGNALS + 1]; /* by the mask of each signal's action */
-static _Atomic uint32_t small_stacks;         /* alternate stacks of threads, as they are now */
-static __thread bool has_small_stack __attribute__((tls_model("initial-exec")));
-static struct sigaction program_action; /* what the program thinks that it has installed for it */
+
+/* What the program has installed for our signal, which it may use as any other. */
+static struct sigaction program_action;
+
+/* One that came while the program had it blocked: signo, errno, code, who sent it, and its value.
+ */
+static __thread struct {
+    int numbers[4];
+    uint64_t rest[2];
+} held __attribute__((tls_model("initial-exec")));
+
 static int (*real_sigaction)(int, const struct sigaction *, struct sigaction *);
 
 /*
@@ -40,6 +49,17 @@ static int (*real_sigaction)(int, const struct sigaction *, struct sigaction *);
 static bool is_full(uint64_t mask)
 {
     return !~(mask | ours | libc_internal | BIT(SIGKILL) | BIT(SIGSTOP));
+}
+
+/* Sends again what was held, when the program permits it. */
+static void let_go(void)
+{
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    memcpy(&info, &held, sizeof held);
+    held.numbers[0] = 0;
+    raw_syscall4(SYS_rt_tgsigqueueinfo, raw_syscall3(SYS_getpid, 0, 0, 0),
+                 raw_syscall3(SYS_gettid, 0, 0, 0), SAMPLE_SIGNAL, (long)&info);
 }
 
 long masks_change(int how, const uint64_t *set, uint64_t *old)
@@ -55,6 +75,8 @@ long masks_change(int how, const uint64_t *set, uint64_t *old)
         thinks_blocked = (said & ours) != 0;
     else if (said & ours)
         thinks_blocked = how == SIG_BLOCK;
+    if (held.numbers[0] && !thinks_blocked)
+        let_go();
     return 0;
 }
 
@@ -96,75 +118,117 @@ int masks_real_sigaction(int number, const struct sigaction *action, struct siga
     return real_sigaction(number, action, old);
 }
 
-/* Has the handlers that run on alternate stacks block our signal, or not. */
-static void block_in_handlers(bool block)
-{
-    struct sigaction action;
-    for (int number = 1; number <= MOST_SIGNALS; number++) {
-        if (number == SAMPLE_SIGNAL || masks_real_sigaction(number, NULL, &action) != 0 ||
-            !(action.sa_flags & SA_ONSTACK) || action.sa_handler == SIG_DFL ||
-            action.sa_handler == SIG_IGN)
-            continue;
-        if (block)
-            sigaddset(&action.sa_mask, SAMPLE_SIGNAL);
-        else
-            sigdelset(&action.sa_mask, SAMPLE_SIGNAL);
-        masks_real_sigaction(number, &action, NULL);
-    }
-}
-
-/* Two signal frames of this machine, and what the handlers themselves need. */
-static size_t room_for_two(void)
-{
-    enum { HANDLERS_BYTES = 6144 };
-    return 2 * getauxval(AT_MINSIGSTKSZ) + HANDLERS_BYTES;
-}
-
-/*
- * A handler on an alternate stack that has no room for a second signal frame runs with our signal
- * blocked (pitfall 5). Which thread will run the handler is not known, so one small stack in any of
- * them is enough. It blocks before the small stack is there, and unblocks when it is gone.
- */
 EXPORTED int sigaltstack(const stack_t *stack, stack_t *old)
 {
-    bool was_small = has_small_stack;
-    bool is_small =
-        stack && guest->arena && !(stack->ss_flags & SS_DISABLE) && stack->ss_size < room_for_two();
-    if (is_small && !was_small && small_stacks++ == 0)
-        block_in_handlers(true);
-    long status = raw_syscall3(SYS_sigaltstack, (long)stack, (long)old, 0);
-    if (stack)
-        has_small_stack = status < 0 ? was_small : is_small;
-    if ((was_small || is_small) && !has_small_stack && --small_stacks == 0)
-        block_in_handlers(false);
+    long status = own_stack_change(stack, old);
     if (status < 0)
         errno = (int)-status;
     return status < 0 ? -1 : 0;
 }
 
-void masks_thread_ends(void)
+void masks_thread_begins(void)
 {
-    if (has_small_stack && --small_stacks == 0)
-        block_in_handlers(false);
-    has_small_stack = false;
+    uint64_t before = 0;
+    raw_syscall4(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&ours, (long)&before, KERNEL_SIGSET_BYTES);
+    thinks_blocked = (before & ours) != 0;
 }
 
-void masks_forget(void)
+/*
+ * What is known of actions, and the actions themselves where they are read and written again, have
+ * a lock. No handler runs meanwhile, which might want it too. Its word is in the page that a fork
+ * wipes. No mask of the kernel's has all bits.
+ */
+static const uint64_t not_locked = UINT64_MAX;
+
+static uint64_t lock_actions(void)
 {
-    bool was_any = small_stacks;
-    small_stacks = has_small_stack;
-    if (was_any && !small_stacks && !is_confined())
-        block_in_handlers(false);
+    uint64_t all = UINT64_MAX, mask = 0;
+    if (is_confined())
+        return not_locked;
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&mask, KERNEL_SIGSET_BYTES);
+    while (__atomic_exchange_n((uint32_t *)&guest->action_lock, 1, __ATOMIC_ACQUIRE))
+        raw_syscall3(SYS_sched_yield, 0, 0, 0);
+    return mask;
 }
 
-EXPORTED int sigaction(int number, const struct sigaction *action, struct sigaction *old)
+static void unlock_actions(uint64_t mask)
 {
-    if (!guest->arena || number < 1 || number > MOST_SIGNALS)
-        return masks_real_sigaction(number, action, old);
+    if (mask == not_locked)
+        return;
+    __atomic_store_n((uint32_t *)&guest->action_lock, 0, __ATOMIC_RELEASE);
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, KERNEL_SIGSET_BYTES);
+}
+
+/* No tick comes in a system call: whether a signal of the program's ends one is the program's word.
+ */
+static void use_action(const struct sigaction *action)
+{
+    bool has_handler = action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
+    program_action = *action;
+    tick_install(!has_handler || (action->sa_flags & SA_RESTART));
+}
+
+void masks_begin(void)
+{
+    masks_real_sigaction(SAMPLE_SIGNAL, NULL, &program_action); /* it may be ignored */
+}
+
+/* A signal of our number, but not from an event: what is to be done with its frame. */
+struct forwarded masks_forward(uint64_t frame, const struct own_stack *own, const siginfo_t *info)
+{
+    struct forwarded none = {0, NULL};
+    const ucontext_t *context = (const ucontext_t *)(frame + sizeof(uint64_t));
+    const struct sigaction action = program_action;
+    uint64_t mask;
+    if (own && !own_stack_has_libc_thread(own))
+        return none;
+    if (thinks_blocked) {
+        memcpy(&held, info, sizeof held);
+        return none;
+    }
+    if (action.sa_handler == SIG_IGN)
+        return none;
+    if (action.sa_handler == SIG_DFL) { /* it comes again, and is the end */
+        masks_real_sigaction(SAMPLE_SIGNAL, &action, NULL);
+        raw_syscall3(SYS_tgkill, raw_syscall3(SYS_getpid, 0, 0, 0),
+                     raw_syscall3(SYS_gettid, 0, 0, 0), SAMPLE_SIGNAL);
+        return none;
+    }
+    if (action.sa_flags & (int)SA_RESETHAND)
+        use_action(&(struct sigaction){.sa_handler = SIG_DFL});
+    struct forwarded to = {own ? own_stack_move(frame, own, action.sa_flags & SA_ONSTACK) : 0,
+                           *(void *const *)&action.sa_handler};
+    uint64_t more;
+    memcpy(&mask, &context->uc_sigmask, sizeof mask);
+    memcpy(&more, &action.sa_mask, sizeof more);
+    mask |= more & ~libc_internal;
+    mask |= action.sa_flags & SA_NODEFER ? 0 : ours;
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, KERNEL_SIGSET_BYTES);
+    return to;
+}
+
+/* A handler for an alternate stack is installed as a stub, and told as what it is. */
+static int act_on_own_stack(int number, const struct sigaction *action, struct sigaction *old)
+{
+    struct sigaction copy;
+    if (action && (action->sa_flags & SA_ONSTACK)) {
+        copy = *action;
+        *(void **)&copy.sa_handler = own_stack_stub(*(void *const *)&action->sa_handler);
+        action = &copy;
+    }
+    int status = masks_real_sigaction(number, action, old);
+    if (old && status == 0)
+        *(void **)&old->sa_handler = own_stack_handler(*(void **)&old->sa_handler);
+    return status;
+}
+
+/* Under the lock. */
+static int set_action(int number, const struct sigaction *action, struct sigaction *old)
+{
     if (number == SAMPLE_SIGNAL) {
         struct sigaction before = program_action;
         if (action)
-            program_action = *action;
+            use_action(action);
         if (old)
             *old = before;
         return 0;
@@ -175,10 +239,8 @@ EXPORTED int sigaction(int number, const struct sigaction *action, struct sigact
         copy = *action;
         asked_to_block[number] = sigismember(&copy.sa_mask, SAMPLE_SIGNAL) == 1;
         sigdelset(&copy.sa_mask, SAMPLE_SIGNAL);
-        if ((copy.sa_flags & SA_ONSTACK) && small_stacks)
-            sigaddset(&copy.sa_mask, SAMPLE_SIGNAL);
     }
-    int status = masks_real_sigaction(number, action ? &copy : NULL, old);
+    int status = act_on_own_stack(number, action ? &copy : NULL, old);
     if (old && status == 0) {
         sigdelset(&old->sa_mask, SAMPLE_SIGNAL);
         if (asked_before)
@@ -187,22 +249,46 @@ EXPORTED int sigaction(int number, const struct sigaction *action, struct sigact
     return status;
 }
 
+EXPORTED int sigaction(int number, const struct sigaction *action, struct sigaction *old)
+{
+    if (number < 1 || number > MOST_SIGNALS)
+        return masks_real_sigaction(number, action, old);
+    if (!guest->arena)
+        return act_on_own_stack(number, action, old);
+    if (has_borrowed_memory()) /* a child of vfork says nothing of its parent's handlers */
+        return number == SAMPLE_SIGNAL ? 0 : act_on_own_stack(number, action, old);
+    uint64_t mask = lock_actions();
+    int status = set_action(number, action, old);
+    unlock_actions(mask);
+    return status;
+}
+
 /*
  * The older ways to install a handler do not go through sigaction: a program that puts all signals
  * back to their defaults must not die of ours.
  */
+static sighandler_t older_way(sighandler_t (*real)(int, sighandler_t), int number,
+                              sighandler_t handler)
+{
+    if (!guest->arena || (has_borrowed_memory() && number != SAMPLE_SIGNAL))
+        return (sighandler_t)own_stack_handler((void *)real(number, handler));
+    uint64_t mask = lock_actions();
+    sighandler_t before = program_action.sa_handler;
+    if (number == SAMPLE_SIGNAL)
+        use_action(&(struct sigaction){.sa_handler = handler, .sa_flags = SA_RESTART});
+    else
+        before = (sighandler_t)own_stack_handler((void *)real(number, handler));
+    unlock_actions(mask);
+    return before;
+}
+
 #define OLDER_WAY(name)                                                                            \
     EXPORTED sighandler_t name(int number, sighandler_t handler)                                   \
     {                                                                                              \
         static sighandler_t (*real)(int, sighandler_t);                                            \
-        if (guest->arena && number == SAMPLE_SIGNAL) {                                             \
-            sighandler_t before = program_action.sa_handler;                                       \
-            program_action = (struct sigaction){.sa_handler = handler};                            \
-            return before;                                                                         \
-        }                                                                                          \
         if (!real)                                                                                 \
             *(void **)&real = dlsym(RTLD_NEXT, #name);                                             \
-        return real(number, handler);                                                              \
+        return older_way(real, number, handler);                                                   \
     }
 
 OLDER_WAY(signal)
@@ -210,4 +296,14 @@ OLDER_WAY(bsd_signal)
 OLDER_WAY(ssignal)
 OLDER_WAY(sysv_signal)
 OLDER_WAY(__sysv_signal)
-OLDER_WAY(sigset)
+
+/* This one changes the thread's mask, too, and looks at it: no lock. */
+EXPORTED sighandler_t sigset(int number, sighandler_t handler)
+{
+    static sighandler_t (*real)(int, sighandler_t);
+    if (guest->arena && number == SAMPLE_SIGNAL)
+        return older_way(NULL, number, handler);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "sigset");
+    return (sighandler_t)own_stack_handler((void *)real(number, handler));
+}

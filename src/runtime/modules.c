@@ -24,7 +24,8 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { MOST_MODULES = 2048, PAGE = 4096 };
+/* Pages of the arrays are only there when they are used. */
+enum { MOST_MODULES = 16384, PAGE = 4096 };
 
 struct known_module {
     uint64_t path_hash, bias;
@@ -34,6 +35,7 @@ struct known_module {
     const void *map;
     size_t map_bytes;
     uint32_t id;
+    uint32_t languages;
     enum module_role role;
 };
 
@@ -159,11 +161,13 @@ static uint64_t hash_of(const char *path)
 /* While the program pauses, one may have taken the place of another. */
 static struct known_module *find_known(const struct loaded *l)
 {
-    for (uint32_t i = 0; i < known_count; i++)
-        if (known[i].walk.start == l->start && known[i].walk.end == l->end &&
-            known[i].path_hash == hash_of(l->path))
-            return &known[i];
-    return NULL;
+    uint32_t i;
+    SEARCH(i, known_count, known[i].walk.start <= l->start);
+    struct known_module *m = i ? &known[i - 1] : NULL;
+    return m && m->walk.start == l->start && m->walk.end == l->end &&
+                   m->path_hash == hash_of(l->path)
+               ? m
+               : NULL;
 }
 
 /* Writes a module into the arena, which gives it its id. */
@@ -172,6 +176,7 @@ static void record_module(struct known_module *m, const char *path, uint32_t kin
     size_t length = strlen(path);
     struct arena_module *r = arena_take(sizeof *r + length + 1);
     m->id = ++guest->next_module_id;
+    guest->arena->languages |= m->languages;
     if (!r)
         return;
     *r = (struct arena_module){.next = guest->arena->first_module,
@@ -185,21 +190,20 @@ static void record_module(struct known_module *m, const char *path, uint32_t kin
     guest->arena->first_module = arena_place(r);
 }
 
-static void add_module(struct known_module *out, uint64_t start, uint64_t end, int file,
-                       const char *path, uint32_t kind)
+static void add_module(struct known_module *out, const struct loaded *l, const void *map,
+                       size_t map_bytes, uint32_t languages)
 {
-    *out = (struct known_module){.walk = {.start = start, .end = end, .base = start}};
-    if (file >= 0) {
-        out->map = channel_ask_map(file, path, &out->map_bytes);
-        raw_syscall3(SYS_close, file, 0, 0);
-    }
+    *out = (struct known_module){.walk = {.start = l->start, .end = l->end, .base = l->start},
+                                 .map = map,
+                                 .map_bytes = map_bytes,
+                                 .languages = languages};
     if (out->map && !find_tables(out->map, out->map_bytes, &out->tables)) {
         raw_syscall3(SYS_munmap, (long)out->map, (long)out->map_bytes, 0);
         out->map = NULL;
     }
-    out->role = role_of(path, start, end);
-    out->path_hash = hash_of(path);
-    record_module(out, path, kind);
+    out->role = role_of(l->path, l->start, l->end);
+    out->path_hash = hash_of(l->path);
+    record_module(out, l->path, l->kind);
 }
 
 /* The linker binds in ways of its own and is left alone, as we are. */
@@ -224,12 +228,76 @@ static int vdso_file(uint64_t start, uint64_t end)
     return (int)fd;
 }
 
+static int open_module(const struct loaded *l)
+{
+    if (l->kind == MODULE_VDSO)
+        return vdso_file(l->start, l->end);
+    return (int)raw_syscall4(SYS_openat, AT_FDCWD, (long)l->path, O_RDONLY | O_CLOEXEC, 0);
+}
+
+/* --- a new set ------------------------------------------------------------------------------ */
+
+static struct loaded loaded[MOST_MODULES]; /* as the linker has them now */
 static struct known_module fresh[MOST_MODULES];
 
-static uint32_t take(uint32_t n, const struct loaded *l)
+/*
+ * The maps of the next modules that are not known, asked for at once: a process that does nothing
+ * must not spend its time on questions.
+ */
+static struct {
+    struct channel_file files[CHANNEL_MOST_FILES];
+    uint32_t modules[CHANNEL_MOST_FILES]; /* their places in `loaded` */
+    uint32_t count, next;
+} ahead;
+
+static void ask_ahead(uint32_t from, uint32_t count)
 {
-    if (n == MOST_MODULES)
-        return n;
+    ahead.count = ahead.next = 0;
+    for (uint32_t i = from; i < count && ahead.count < CHANNEL_MOST_FILES; i++) {
+        if (loaded[i].kind != MODULE_FILE || find_known(&loaded[i]))
+            continue;
+        int file = open_module(&loaded[i]);
+        if (file < 0)
+            break;
+        ahead.modules[ahead.count] = i;
+        ahead.files[ahead.count++] = (struct channel_file){.file = file};
+    }
+    bool is_answered = ahead.count > 1 && channel_ask_maps(ahead.files, ahead.count);
+    for (uint32_t i = 0; i < ahead.count; i++)
+        raw_syscall3(SYS_close, ahead.files[i].file, 0, 0);
+    if (!is_answered)
+        ahead.count = 0;
+}
+
+static const void *ask_alone(const struct loaded *l, size_t *bytes, uint32_t *languages)
+{
+    const void *map = NULL;
+    if (l->kind == MODULE_VDSO && (map = channel_ask_vdso(l->end - l->start, bytes)))
+        return map;
+    int file = open_module(l);
+    if (file < 0)
+        return NULL;
+    map = channel_ask_map(file, l->path, bytes, languages);
+    raw_syscall3(SYS_close, file, 0, 0);
+    return map;
+}
+
+/* The map of a module that is not known. */
+static const void *find_map(uint32_t place, uint32_t count, size_t *bytes, uint32_t *languages)
+{
+    if (loaded[place].kind == MODULE_FILE && ahead.next == ahead.count)
+        ask_ahead(place, count);
+    if (ahead.next == ahead.count || ahead.modules[ahead.next] != place)
+        return ask_alone(&loaded[place], bytes, languages);
+    const struct channel_file *answer = &ahead.files[ahead.next++];
+    *bytes = answer->map_bytes;
+    *languages = answer->languages;
+    return answer->map;
+}
+
+static void take(uint32_t n, uint32_t count)
+{
+    const struct loaded *l = &loaded[n];
     const struct known_module *old = find_known(l);
     if (old) {
         fresh[n] = *old;
@@ -238,24 +306,23 @@ static uint32_t take(uint32_t n, const struct loaded *l)
             edited_renumber(fresh[n].walk.base, fresh[n].id);
             fresh[n].since = 0;
         }
-    } else {
-        int file = l->kind == MODULE_VDSO ? vdso_file(l->start, l->end)
-                                          : (int)raw_syscall4(SYS_openat, AT_FDCWD, (long)l->path,
-                                                              O_RDONLY | O_CLOEXEC, 0);
-        add_module(&fresh[n], l->start, l->end, file, l->path, l->kind);
-        fresh[n].bias = l->bias;
-        fresh[n].since = guest->arena->used;
-        tell_engine(&fresh[n], l);
+        return;
     }
-    return n + 1;
+    size_t bytes = 0;
+    uint32_t languages = 0;
+    const void *map = find_map(n, count, &bytes, &languages);
+    add_module(&fresh[n], l, map, bytes, languages);
+    fresh[n].bias = l->bias;
+    fresh[n].since = guest->arena->used;
+    tell_engine(&fresh[n], l);
 }
 
+/* Asked when they are sorted. */
 static bool stays(const struct known_module *m, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (fresh[i].walk.start == m->walk.start && fresh[i].map == m->map)
-            return true;
-    return false;
+    uint32_t i;
+    SEARCH(i, count, fresh[i].walk.start <= m->walk.start);
+    return i && fresh[i - 1].walk.start == m->walk.start && fresh[i - 1].map == m->map;
 }
 
 static void hide_unloaded(uint32_t count)
@@ -284,14 +351,21 @@ static void forget_unloaded(uint32_t count)
     }
 }
 
+/* By insertion with falling gaps (Shell): the linker maps one below the other, so that the list is
+ * about the wrong way round, and there may be thousands. */
 static void sort_fresh(uint32_t count)
 {
-    for (uint32_t i = 1; i < count; i++) {
-        struct known_module m = fresh[i];
-        uint32_t k = i;
-        for (; k && fresh[k - 1].walk.start > m.walk.start; k--)
-            fresh[k] = fresh[k - 1];
-        fresh[k] = m;
+    uint32_t gap = 1;
+    while (gap < count / 3)
+        gap = gap * 3 + 1;
+    for (; gap; gap /= 3) {
+        for (uint32_t i = gap; i < count; i++) {
+            struct known_module m = fresh[i];
+            uint32_t k = i;
+            for (; k >= gap && fresh[k - gap].walk.start > m.walk.start; k -= gap)
+                fresh[k] = fresh[k - gap];
+            fresh[k] = m;
+        }
     }
 }
 
@@ -372,31 +446,40 @@ static bool read_headers(struct loaded *m)
     return find_range(m->headers, m->header_count, m->bias, &m->start, &m->end);
 }
 
+static uint32_t list_loaded(void)
+{
+    const bool is_consistent = modules_linker->r_state == RT_CONSISTENT || !known_count;
+    uint32_t n = 0;
+    for (const struct link_map *l = modules_linker->r_map; l && n < MOST_MODULES; l = l->l_next) {
+        struct loaded *m = &loaded[n];
+        *m = (struct loaded){.bias = l->l_addr, .path = l->l_name, .kind = MODULE_FILE};
+        bool is_there;
+        if (l == modules_linker->r_map) { /* the program itself: the list has no name for it */
+            m->headers = (const void *)getauxval(AT_PHDR);
+            m->header_count = (unsigned)getauxval(AT_PHNUM);
+            m->path = "/proc/self/exe";
+            is_there = find_range(m->headers, m->header_count, m->bias, &m->start, &m->end);
+        } else if (l->l_addr == getauxval(AT_SYSINFO_EHDR)) {
+            m->path = "[vdso]";
+            m->kind = MODULE_VDSO;
+            is_there = read_headers(m);
+            m->end = (m->end + PAGE - 1) & ~(uint64_t)(PAGE - 1); /* the kernel maps whole pages */
+        } else {
+            is_there = is_consistent ? read_headers(m) : was_known(m);
+        }
+        n += is_there;
+    }
+    return n;
+}
+
 void modules_refresh(void)
 {
     if (!guest->arena)
         return;
-    const bool is_consistent = modules_linker->r_state == RT_CONSISTENT || !known_count;
-    uint32_t n = 0;
-    for (const struct link_map *l = modules_linker->r_map; l; l = l->l_next) {
-        struct loaded m = {.bias = l->l_addr, .path = l->l_name, .kind = MODULE_FILE};
-        bool is_there;
-        if (l == modules_linker->r_map) { /* the program itself: the list has no name for it */
-            m.headers = (const void *)getauxval(AT_PHDR);
-            m.header_count = (unsigned)getauxval(AT_PHNUM);
-            m.path = "/proc/self/exe";
-            is_there = find_range(m.headers, m.header_count, m.bias, &m.start, &m.end);
-        } else if (l->l_addr == getauxval(AT_SYSINFO_EHDR)) {
-            m.path = "[vdso]";
-            m.kind = MODULE_VDSO;
-            is_there = read_headers(&m);
-            m.end = (m.end + PAGE - 1) & ~(uint64_t)(PAGE - 1); /* the kernel maps whole pages */
-        } else {
-            is_there = is_consistent ? read_headers(&m) : was_known(&m);
-        }
-        if (is_there)
-            n = take(n, &m);
-    }
+    uint32_t n = list_loaded();
+    ahead.count = ahead.next = 0;
+    for (uint32_t i = 0; i < n; i++)
+        take(i, n);
     sort_fresh(n);
     publish(n);
     hide_unloaded(n);

@@ -28,6 +28,15 @@ struct heap_state {
     uint64_t map_room, map_count;
 };
 
+/* Memory for the environment of a program that a child of vfork starts (exec_environment.c). */
+struct exec_room {
+    uint32_t owner; /* the thread that is in it; the kernel clears this */
+    void *memory;
+    size_t bytes;
+};
+
+enum { EXEC_ROOMS = 4 };
+
 struct guest {
     struct arena_header *arena;         /* NULL: not recording */
     uint64_t arena_mapped;              /* bytes of it */
@@ -40,15 +49,20 @@ struct guest {
     _Atomic uint32_t thread_list_lock;
     struct thread *threads;
     struct heap_state heap;
+    struct exec_room exec_rooms[EXEC_ROOMS];
     /* Room in the arena was waited for once, and none came: it is not waited for again. */
     bool no_room_for_calls, no_room_for_threads;
     /* Here, since the thread that holds one may be one that a child has not got: of channel.c, and
      * of who puts code back or changes it again (detach.c, pause.c). */
     _Atomic uint32_t message_lock, arena_lock, code_lock;
+    _Atomic uint32_t action_lock, wish_lock; /* of masks.c, and of threads_other.c */
 };
 
 /* Writes the process's CPU time into the arena (start.c). */
 void say_cpu_time(void);
+
+/* Does this process run in the memory of another, as a child of vfork does (start.c)? */
+bool has_borrowed_memory(void);
 
 /* In a child that was forked, after guest's page was wiped (start.c). */
 void begin_in_child(void);
@@ -68,6 +82,9 @@ void arena_count_loss(enum arena_loss why);
 /* Remembers where the supervisor is, from the value of the environment variable. */
 bool channel_set_address(const char *value);
 
+/* How many filters for system calls the supervisor itself has, by the same value. */
+unsigned channel_filters(const char *value);
+
 /* Says hello and maps the arena. False: not to be recorded, or nobody is there. */
 bool channel_attach(void);
 
@@ -75,9 +92,21 @@ bool channel_attach(void);
 bool channel_map_more(uint64_t least);
 
 /* The map of a file that is open here: its bytes, mapped read-only, or NULL. */
-const void *channel_ask_map(int file, const char *path, size_t *bytes);
+const void *channel_ask_map(int file, const char *path, size_t *bytes, uint32_t *languages);
 
-/* The same for its edit plan. */
+/* The map of the vdso, of which there is no file. */
+const void *channel_ask_vdso(uint64_t vdso_bytes, size_t *bytes);
+
+/* The maps of several files (CHANNEL_MOST_FILES) at once. False: to be asked for one by one. */
+struct channel_file {
+    int file;
+    const void *map;
+    size_t map_bytes;
+    uint32_t languages; /* enum arena_language */
+};
+bool channel_ask_maps(struct channel_file *files, uint32_t count);
+
+/* The edit plan of a file. */
 const void *channel_ask_plan(int file, const char *path, size_t *bytes);
 
 /* --- modules (modules.c) ------------------------------------------------------------------- */
@@ -128,16 +157,25 @@ uint64_t thread_stack_top(uint32_t tid);  /* its first return address; 0: not kn
 
 /* --- signal masks and actions (masks.c) ----------------------------------------------------- */
 
+/* The program's handler for our signal (NULL: none), and how far its frame has been moved. */
+struct forwarded {
+    uint64_t distance;
+    void *handler;
+};
+struct own_stack;
+struct forwarded masks_forward(uint64_t frame, const struct own_stack *own, const siginfo_t *info)
+    __attribute__((visibility("hidden")));
+
+/* Notes the action that our signal has without us. */
+void masks_begin(void);
+
 int masks_real_sigaction(int number, const struct sigaction *action, struct sigaction *old);
 
 /* rt_sigprocmask as the program means it; a negative errno on failure. */
 long masks_change(int how, const uint64_t *set, uint64_t *old);
 
-/* The thread's alternate stack goes with it. */
-void masks_thread_ends(void);
-
-/* In a child that was forked: those of all other threads have gone. */
-void masks_forget(void);
+/* In a thread that libc made, which may block all signals: ours comes nevertheless. */
+void masks_thread_begins(void);
 
 /* --- waits with another mask (waits.c) -------------------------------------------------------- */
 
@@ -147,8 +185,44 @@ void waits_prepare(void);
 
 void syscalls_prepare(void);
 
+/* Have time stamps been seen to be forbidden (PR_SET_TSC)? Then none is taken, nor is libc asked.
+ */
+extern bool time_stamps_are_forbidden;
+
+/* The time stamp counter; 0 where the program has forbidden it. */
+uint64_t time_stamp_or_0(void);
+
+/* --- filters for system calls (confined.c) --------------------------------------------------- */
+
+/* How many there are without any of the program's. */
+void confined_expect(unsigned filters);
+
+/* Are there more than we know of? And the same with what follows from it. */
+bool confined_by_others(void);
+bool confined_look(void);
+
+/* Was a debugger there at the start? It sees every signal, and stops at it: there are no samples.
+ */
+bool is_debugged(void);
+
 /* Has the program installed a filter for system calls? Then we make no more than we must. */
 bool is_confined(void);
+
+/* And does it forbid even that? There are no samples then. Stubs ask, which call no function. */
+extern bool calls_are_forbidden;
+
+static inline bool may_call_nothing(void)
+{
+    return calls_are_forbidden;
+}
+
+/* prctl or seccomp, by which the program installs one; a negative errno on failure. */
+long confined_install(long number, long a, long b, long c, long d, long e);
+
+/* --- libc behind all who stand in for it (libc_own.c) -------------------------------------- */
+
+/* Where libc's own function of that name begins; NULL: not known. */
+void *libc_own(const char *name);
 
 /* --- programs that are started (exec.c) ----------------------------------------------------- */
 
@@ -160,9 +234,10 @@ void exec_follow(bool wanted); /* are the programs that it starts recorded, too?
 
 /* --- ticks (tick.c) -------------------------------------------------------------------------- */
 
-enum { SAMPLE_SIGNAL = SIGSTKFLT };
+enum { SAMPLE_SIGNAL = SIGVTALRM };
 
-void tick_install(void);
+/* A system call that the program's own use of the signal interrupts goes on, or not. */
+void tick_install(bool restarts);
 
 /* Ticks for which there is no time or no room now; and how many the next sample stands for, too. */
 void tick_owe(struct thread *thread, enum arena_loss why, uint64_t ticks);
@@ -173,6 +248,12 @@ uint64_t tick_settle(struct thread *thread);
 /* The calling thread's event begins. False, and counted, where none can be had. */
 bool event_start(struct thread *thread);
 void event_stop(struct thread *thread);
+
+/* The same, and none of its signals is pending any more. */
+void event_stop_and_drain(struct thread *thread);
+
+/* Another thread's event ends; the thread may be looking at its records at this moment. */
+void event_silence(struct thread *thread);
 
 /* The first tick has come, after a random part of a period: does it count? */
 bool event_first_tick(struct thread *thread);

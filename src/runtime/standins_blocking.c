@@ -11,6 +11,8 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/select.h>
@@ -53,6 +55,8 @@ WAITS(pid_t, waitpid, (pid_t pid, int *status, int options), (pid, status, optio
 WAITS(pid_t, wait3, (int *status, int options, struct rusage *usage), (status, options, usage))
 WAITS(pid_t, wait4, (pid_t pid, int *status, int options, struct rusage *usage),
       (pid, status, options, usage))
+WAITS(int, system, (const char *command), (command))
+WAITS(int, pclose, (FILE * stream), (stream))
 WAITS(int, waitid, (idtype_t type, id_t id, siginfo_t *info, int options),
       (type, id, info, options))
 WAITS(int, sigwait, (const sigset_t *restrict set, int *restrict number), (set, number))

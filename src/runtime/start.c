@@ -29,6 +29,11 @@ static bool make_wiped_page(void)
     return true;
 }
 
+bool has_borrowed_memory(void)
+{
+    return guest->arena && guest->arena->pid != (uint32_t)raw_syscall3(SYS_getpid, 0, 0, 0);
+}
+
 static void begin(void)
 {
     if (is_confined() || !channel_attach())
@@ -44,8 +49,8 @@ void begin_in_child(void)
     live_forked();
     threads_forget();
     engine_forked();
-    masks_forget();
-    begin(); /* the page is empty now: this is another process */
+    if (!confined_look())
+        begin(); /* the page is empty now: this is another process */
 }
 
 /* Takes a variable out of the environment: the program sees what it would see without us. */
@@ -70,7 +75,7 @@ static char *take_variable(char **environment, const char *name)
 static char *take_preload(char **environment)
 {
     for (char **at = environment; *at; at++) {
-        if (strncmp(*at, "LD_PRELOAD=", 11) != 0)
+        if (strncmp(*at, "LD_PRELOAD=", 11) != 0 || !(*at)[11]) /* an empty one is the program's */
             continue;
         char *variable = *at, *rest = strchr(variable, ':');
         if (!rest) {
@@ -145,12 +150,14 @@ static __attribute__((constructor)) void start(int argc, char **argv, char **env
         return;
     char *preload = take_preload(environment);
     exec_put_back(preload, preload ? address : NULL);
-    if (!channel_set_address(strchr(address, '=') + 1) || !make_wiped_page())
+    confined_expect(channel_filters(strchr(address, '=') + 1));
+    if (confined_look() || !channel_set_address(strchr(address, '=') + 1) || !make_wiped_page())
         return;
     threads_prepare();
     /* _start has its arguments from the stack, and pushes two words and the return address. */
     thread_note_stack((uint64_t)argv - 4 * sizeof(uint64_t));
-    tick_install();
+    masks_begin();
+    tick_install(true);
     modules_watch();
     pthread_atfork(NULL, NULL, begin_in_child);
     begin();

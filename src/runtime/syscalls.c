@@ -2,28 +2,42 @@
  * System calls that the program makes by number, and prctl: forks that run no atfork handlers,
  * masks and programs set without libc's wrappers, and filters that would kill us.
  */
+#include "runtime/exec.h"
+#include "runtime/own_stack.h"
 #include "runtime/process.h"
+#include "runtime/thread.h"
 #include "unwind/memory.h"
 
 #include "arch/x86_64/syscall.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <unistd.h>
 
 #define EXPORTED __attribute__((visibility("default")))
 
-static bool has_filter; /* a child inherits the filter, and this */
-
 /* What syscall() jumps to for all that is not watched (syscall_entry.S). */
 long (*real_syscall)(long, ...) __attribute__((visibility("hidden")));
 
-bool is_confined(void)
+bool time_stamps_are_forbidden;
+
+/*
+ * The program may forbid it for a thread by a call that we do not see, so the kernel is asked,
+ * where that is allowed: a fault in a handler would be the end of the program.
+ */
+uint64_t time_stamp_or_0(void)
 {
-    return has_filter;
+    int how = PR_TSC_ENABLE;
+    if (!is_confined())
+        raw_syscall3(SYS_prctl, PR_GET_TSC, (long)&how, 0);
+    return how == PR_TSC_SIGSEGV || time_stamps_are_forbidden ? 0 : time_stamp();
 }
 
 static long as_libc(long status)
@@ -32,21 +46,6 @@ static long as_libc(long status)
         return status;
     errno = (int)-status;
     return -1;
-}
-
-/*
- * A filter that the program installs nearly always lists the calls that it needs itself, and may
- * kill at any other. From then on we make none: threads and children that come later are not
- * measured, which is counted.
- */
-static long install_filter(long number, long a, long b, long c, long d, long e)
-{
-    bool before = has_filter;
-    has_filter = true;
-    long status = raw_syscall6(number, a, b, c, d, e, 0);
-    if (status < 0)
-        has_filter = before;
-    return as_libc(status);
 }
 
 static bool installs_filter(long number, long a)
@@ -68,8 +67,45 @@ struct kernel_action {
     uint64_t mask;
 };
 
+/* As masks.c does for libc's: handlers for alternate stacks are installed as stubs. */
+static long act(long number, const struct kernel_action *action, struct kernel_action *old,
+                long mask_bytes)
+{
+    struct kernel_action copy;
+    if (action && memory_can_be_read((uint64_t)action) &&
+        memory_can_be_read((uint64_t)&action->mask) && (action->flags & SA_ONSTACK)) {
+        copy = *action;
+        copy.handler = own_stack_stub(action->handler);
+        action = &copy;
+    }
+    long status = raw_syscall4(SYS_rt_sigaction, number, (long)action, (long)old, mask_bytes);
+    if (status == 0 && old)
+        old->handler = own_stack_handler(old->handler);
+    return status;
+}
+
 long watched_syscall(long number, long a, long b, long c, long d, long e)
     __attribute__((visibility("hidden")));
+
+static long act_on_ours(const struct kernel_action *action, struct kernel_action *old)
+{
+    struct sigaction wanted = {0}, before;
+    if ((action && !memory_can_be_read((uint64_t)action)) ||
+        (old && !memory_can_be_read((uint64_t)old)))
+        return as_libc(-EFAULT);
+    if (action) {
+        *(void **)&wanted.sa_handler = action->handler;
+        wanted.sa_flags = (int)action->flags;
+        memcpy(&wanted.sa_mask, &action->mask, sizeof action->mask);
+    }
+    sigaction(SAMPLE_SIGNAL, action ? &wanted : NULL, &before);
+    if (old) {
+        *old = (struct kernel_action){.handler = *(void **)&before.sa_handler,
+                                      .flags = (uint32_t)before.sa_flags};
+        memcpy(&old->mask, &before.sa_mask, sizeof old->mask);
+    }
+    return 0;
+}
 
 long watched_syscall(long number, long a, long b, long c, long d, long e)
 {
@@ -79,19 +115,25 @@ long watched_syscall(long number, long a, long b, long c, long d, long e)
         if (d == sizeof(uint64_t) && is_usable(b) && is_usable(c))
             return as_libc(masks_change((int)a, (const uint64_t *)b, (uint64_t *)c));
         return as_libc(raw_syscall4(number, a, b, c, d)); /* the kernel says what is wrong */
+    case SYS_sigaltstack:
+        return as_libc(own_stack_change((const stack_t *)a, (stack_t *)b));
     case SYS_rt_sigaction: /* our handler stays, and is nobody's business */
         if (!guest->arena || a != SAMPLE_SIGNAL)
-            return as_libc(raw_syscall4(number, a, b, c, d));
-        if (c && memory_can_be_read((uint64_t)c))
-            memset((void *)c, 0, sizeof(struct kernel_action));
-        return 0;
+            return as_libc(act(a, (const struct kernel_action *)b, (struct kernel_action *)c, d));
+        return act_on_ours((const struct kernel_action *)b, (struct kernel_action *)c);
     case SYS_execve:
-        return execve((const char *)a, (char *const *)b, (char *const *)c);
+        return as_libc(exec_at(AT_FDCWD, (const char *)a, (char *const *)b, (char *const *)c, 0));
+    case SYS_execveat:
+        return as_libc(
+            exec_at((int)a, (const char *)b, (char *const *)c, (char *const *)d, (int)e));
     case SYS_prctl:
     case SYS_seccomp:
         if (installs_filter(number, a))
-            return install_filter(number, a, b, c, d, e);
-        return as_libc(raw_syscall6(number, a, b, c, d, e, 0));
+            return as_libc(confined_install(number, a, b, c, d, e));
+        status = raw_syscall6(number, a, b, c, d, e, 0);
+        if (status == 0 && number == SYS_prctl && a == PR_SET_TSC)
+            time_stamps_are_forbidden |= b == PR_TSC_SIGSEGV;
+        return as_libc(status);
     default: /* fork, or clone as a fork */
         status = raw_syscall6(number, a, b, c, d, e, 0);
         if (status == 0)
@@ -103,6 +145,24 @@ long watched_syscall(long number, long a, long b, long c, long d, long e)
 EXPORTED int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {
     return (int)watched_syscall(SYS_prctl, option, (long)a, (long)b, (long)c, (long)d);
+}
+
+/* The debugger that is about to come sees every signal from here on. */
+EXPORTED long ptrace(enum __ptrace_request request, ...)
+{
+    static long (*real)(enum __ptrace_request, ...);
+    struct thread *t = thread_self();
+    va_list list;
+    va_start(list, request);
+    long pid = va_arg(list, long), address = va_arg(list, long), data = va_arg(list, long);
+    va_end(list);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "ptrace");
+    if (request == PTRACE_TRACEME && guest->arena && t && t->of == guest && !is_confined()) {
+        event_stop_and_drain(t);
+        guest->arena->threads_not_sampled++;
+    }
+    return real(request, pid, address, data);
 }
 
 void syscalls_prepare(void)

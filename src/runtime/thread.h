@@ -7,6 +7,8 @@
 #include "runtime/process.h"
 #include "unwind/stack.h"
 
+struct own_stack;
+
 /* Room for frames, at first, and at most: a recursion a million deep. */
 enum { THREAD_FIRST_FRAMES = 4096, THREAD_MOST_FRAMES = 1 << 20 };
 
@@ -20,8 +22,9 @@ struct thread {
     struct guest *of;      /* whose it is; after a fork nobody's */
     _Atomic uint32_t busy; /* in the signal handler */
     uint32_t tid;
-    bool saw_detach;        /* it had a tick since the sites were put back */
-    uint64_t ran_before_ns; /* its time on processors when they were, for ct_pause */
+    bool saw_detach;             /* it had a tick since the sites were put back */
+    uint64_t ran_before_ns;      /* its time on processors when they were, for ct_pause */
+    struct own_stack *own_stack; /* that signals come to; stays for who has this next */
     struct arena_thread *record;
     struct tree tree;
     struct thread_stack stack;
@@ -36,6 +39,10 @@ struct thread {
     struct thread *second; /* its stack and nodes only: the handler must not find ours half made */
     uint64_t charging_at;  /* the frame that is at the tree; 0: none */
     uint64_t accounted_ns; /* of wall time: samples, and calls that waited */
+    struct wait_began {
+        uint64_t at; /* of the innermost call that waits: in its frame; 0: none */
+        uint64_t accounted_ns, paused_ns; /* of the thread, and by the program, before */
+    } wait;
 
     /* The first sample comes after a random part of a period, so that short threads count. */
     uint64_t first_period_ns; /* 0: it has come */
@@ -64,7 +71,6 @@ struct thread {
     struct perf_event_mmap_page *event_page;
     uint64_t event_bytes;
     uint64_t fired_before; /* by the event that this one follows */
-    int event_fd;          /* -1: closed */
     int timer;             /* -1: none */
     uint64_t counted_ns;   /* the user time that samples by a timer stand for so far */
 
@@ -82,6 +88,13 @@ bool thread_grow(struct thread *thread, uint32_t frames);
 /* A structure that nobody uses; NULL when there is no memory. And back. */
 struct thread *thread_take(void);
 void thread_keep(struct thread *thread);
+
+/* For a thread that is about to be made, and in it. NULL: it will not be known. */
+struct thread *thread_for_new(void);
+void thread_become(struct thread *thread);
+
+/* Gives the program the key that we have. False: it has that already. */
+bool threads_give_key(void);
 
 /* Notes the name that the thread has now. */
 void thread_read_name(struct thread *thread);

@@ -5,10 +5,12 @@
  */
 #include "runtime/charge.h"
 #include "runtime/engine.h"
+#include "runtime/own_stack.h"
 
 #include "arch/x86_64/syscall.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +32,7 @@ void thread_note_stack(uint64_t address)
 
 static struct thread *unused; /* under the lock of the list */
 static pthread_key_t end_key;
+static _Atomic bool has_end_key;
 static int (*real_pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
 static void give_way(void)
@@ -50,8 +53,39 @@ void threads_unlock(void)
     __atomic_store_n((uint32_t *)&guest->thread_list_lock, 0, __ATOMIC_RELEASE);
 }
 
+/*
+ * The ends of threads are seen by a key with a destructor. There are 1,024 keys, and they are the
+ * program's: when it wants the last one, it gets ours. From then on threads that have ended are
+ * looked for when another one begins.
+ */
+bool threads_give_key(void)
+{
+    return __atomic_exchange_n((bool *)&has_end_key, false, __ATOMIC_ACQ_REL) &&
+           pthread_key_delete(end_key) == 0;
+}
+
+static void look_for_ended(void)
+{
+    struct thread *t = has_end_key || is_confined() ? NULL : threads_lock();
+    if (!t)
+        return;
+    long pid = raw_syscall3(SYS_getpid, 0, 0, 0);
+    for (struct thread **at = &guest->threads; (t = *at);) {
+        if (raw_syscall3(SYS_tgkill, pid, t->tid, 0) != -ESRCH) {
+            at = &t->next;
+            continue;
+        }
+        *at = t->next; /* what the engine has of it stays: the thread itself would have to end it */
+        event_stop(t);
+        t->record->end_ns = clock_ns(CLOCK_MONOTONIC);
+        t->record->paused_ns = arena_paused_ns(guest->arena, t->record->end_ns);
+    }
+    threads_unlock();
+}
+
 struct thread *thread_take(void)
 {
+    look_for_ended();
     threads_lock();
     struct thread *t = unused;
     if (t)
@@ -59,11 +93,13 @@ struct thread *thread_take(void)
     threads_unlock();
     if (t) {
         size_t bytes = t->array_bytes;
+        struct own_stack *own = t->own_stack;
         uint32_t *nodes = t->nodes, room = t->stack.room;
         struct walk_past_frame *past = t->stack.past;
         struct walk_frame *frames = t->stack.frames, *fresh = t->stack.fresh;
         memset(t, 0, sizeof *t); /* no copy of it is made: the thread's stack may be small */
         t->array_bytes = bytes;
+        t->own_stack = own;
         t->nodes = nodes;
         t->stack.room = room;
         t->stack.past = past;
@@ -140,7 +176,7 @@ static bool adopt(struct thread *t)
     }
     t->tid = (uint32_t)raw_syscall3(SYS_gettid, 0, 0, 0);
     t->first_sp = stack_top ? stack_top : (uint64_t)__builtin_frame_address(0);
-    t->event_fd = t->timer = -1;
+    t->timer = -1;
     t->of = guest;
     t->record = take_record();
     if (!t->record) { /* the tree is made when the first sample comes */
@@ -163,6 +199,12 @@ static bool adopt(struct thread *t)
     return event_start(t);
 }
 
+static void note_end(struct thread *t)
+{
+    if (has_end_key)
+        pthread_setspecific(end_key, t);
+}
+
 struct thread *thread_begin(void)
 {
     if (thread_current && thread_current->of == guest && thread_current->record)
@@ -170,7 +212,7 @@ struct thread *thread_begin(void)
     struct thread *t = guest->arena && !is_confined() ? thread_take() : NULL;
     if (!t || !adopt(t))
         return NULL;
-    pthread_setspecific(end_key, t);
+    note_end(t);
     return t;
 }
 
@@ -179,7 +221,6 @@ void thread_end(void)
     struct thread *t = thread_current;
     if (!t || t->of != guest || !guest->arena)
         return;
-    masks_thread_ends();
     charge_thread_ends(t);
     if (!is_confined()) {
         event_stop(t);
@@ -187,6 +228,7 @@ void thread_end(void)
         t->record->end_ns = clock_ns(CLOCK_MONOTONIC);
         t->record->paused_ns = arena_paused_ns(guest->arena, t->record->end_ns);
     }
+    own_stack_end(t);
     ENGINE_CALL(thread_ends, t);
     thread_current = NULL;
     threads_lock();
@@ -239,6 +281,22 @@ static void at_thread_end(void *argument)
     thread_end();
 }
 
+void thread_become(struct thread *t)
+{
+    if (guest->arena && adopt(t))
+        note_end(t);
+}
+
+struct thread *thread_for_new(void)
+{
+    if (!guest->arena)
+        return NULL;
+    if (!is_confined())
+        return thread_take();
+    guest->arena->threads_not_sampled++;
+    return NULL;
+}
+
 /* Ends in a jump to the program's function, so that no frame of ours stays on the stack. */
 static void *begin_thread(void *argument)
 {
@@ -246,8 +304,7 @@ static void *begin_thread(void *argument)
     void *(*start)(void *) = t->start;
     void *start_argument = t->argument;
     thread_note_stack((uint64_t)__builtin_frame_address(0) + 8); /* its return address */
-    if (guest->arena && adopt(t))
-        pthread_setspecific(end_key, t);
+    thread_become(t);
     return start(start_argument);
 }
 
@@ -258,11 +315,7 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *made,
     if (!real_pthread_create)
         real_pthread_create = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *),
                                        void *))dlsym(RTLD_NEXT, "pthread_create");
-    struct thread *t = NULL;
-    if (guest->arena && is_confined())
-        guest->arena->threads_not_sampled++;
-    else if (guest->arena)
-        t = thread_take();
+    struct thread *t = thread_for_new();
     if (!t)
         return real_pthread_create(made, attributes, start, argument);
     t->start = start;
@@ -288,11 +341,12 @@ __attribute__((visibility("default"))) int pthread_setname_np(pthread_t thread, 
 
 void threads_forget(void)
 {
+    own_stack_forget();
     thread_current = NULL; /* what they point to is the parent's */
     unused = NULL;
 }
 
 void threads_prepare(void)
 {
-    pthread_key_create(&end_key, at_thread_end);
+    has_end_key = pthread_key_create(&end_key, at_thread_end) == 0;
 }

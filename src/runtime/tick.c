@@ -3,8 +3,10 @@
  * sees to it that little of the program's time goes there. event.c has what makes the kernel send
  * it.
  */
+#include "runtime/blocking.h"
 #include "runtime/charge.h"
 #include "runtime/engine.h"
+#include "runtime/own_stack.h"
 
 #include "arch/x86_64/sample_layout.h"
 #include "arch/x86_64/syscall.h"
@@ -59,30 +61,39 @@ static uint64_t most_ticks(const struct thread *t)
     return ns * TICKS;
 }
 
-/* Called by sample_entry, which has seen that there is stack for it. */
-void sample_on_signal(int number, siginfo_t *info, void *context)
+/* Called by sample_entry, which has seen that there is stack for it, and whether that is ours. */
+void sample_on_signal(int number, siginfo_t *info, void *context, const struct own_stack *own)
     __attribute__((visibility("hidden")));
 void sample_entry(int number, siginfo_t *info, void *context) __attribute__((visibility("hidden")));
 
-void sample_on_signal(int number, siginfo_t *info, void *context)
+void sample_on_signal(int number, siginfo_t *info, void *context, const struct own_stack *own)
 {
     (void)number;
-    uint64_t start = time_stamp();
-    struct thread *t = thread_self();
+    uint64_t start = time_stamp_or_0();
     if (!guest->arena)
         return;
+    if (own && !own_stack_has_libc_thread(own)) { /* nothing that is thread-local is there */
+        arena_count_loss(LOST_NO_THREAD);
+        return;
+    }
+    struct thread *t = own ? own->thread : thread_self();
     if (!t || t->of != guest || !t->record) {
         arena_count_loss(LOST_NO_THREAD);
         return;
     }
     event_count_fired(t);
     t->record->arrived++;
+    if ((guest->arena->languages & LANGUAGE_GO) && !is_confined()) { /* it has been loaded since */
+        event_stop(t);
+        guest->arena->threads_not_sampled++;
+        return;
+    }
     if (ENGINE_ASK(false, tick, t))
         return;
     if (t->first_period_ns) {
         if (!event_first_tick(t))
             return;
-        start = time_stamp(); /* once in a thread's life: no reason to pause after it */
+        start = start ? time_stamp() : 0; /* once in a thread's life: no reason to pause after it */
     }
     uint64_t sp = (uint64_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RSP];
     if (guest->arena->paused || guest->arena->program_paused || guest->arena->detach) {
@@ -93,6 +104,7 @@ void sample_on_signal(int number, siginfo_t *info, void *context)
     }
     if (!(guest->arena->events.mask & EVENTS_BY_SAMPLES))
         return;
+    wait_check(t, sp);
     /* However deep the stack, little of the time is ours: the program must get on. */
     enum { SHARE = 8, SHARE_WITHOUT_ROOM = 1 };
     uint64_t ticks = t->timer < 0 ? 1 : event_timer_ticks(t, info);
@@ -104,7 +116,7 @@ void sample_on_signal(int number, siginfo_t *info, void *context)
     }
     t->busy = 1;
     unsigned share = engine()->sample(t, context, ticks) ? SHARE : SHARE_WITHOUT_ROOM;
-    t->handler_end = time_stamp();
+    t->handler_end = start ? time_stamp() : 0;
     uint64_t took = t->handler_end - start;
     t->pause_ticks = share * (took < most_ticks(t) ? took : most_ticks(t));
     t->record->handler_ticks += took;
@@ -117,9 +129,10 @@ void sample_on_signal(int number, siginfo_t *info, void *context)
  * libc installs it, with its own return from signal handlers, which unwinders know. No other signal
  * gets in while it runs: a handler of the program could jump out of it, or cancel the thread in it.
  */
-void tick_install(void)
+void tick_install(bool restarts)
 {
-    struct sigaction action = {.sa_sigaction = sample_entry, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigaction action = {.sa_sigaction = sample_entry,
+                               .sa_flags = SA_SIGINFO | SA_ONSTACK | (restarts ? SA_RESTART : 0)};
     /* sigfillset leaves out the two of libc's own, one of which cancels threads. */
     memset(&action.sa_mask, 0xff, sizeof action.sa_mask);
     masks_real_sigaction(SAMPLE_SIGNAL, &action, NULL);

@@ -4,10 +4,12 @@
  * kernel does not count, so our signal ends no wait.
  */
 #include "runtime/blocking.h"
+#include "unwind/memory.h"
 
 #include <dlfcn.h>
 #include <poll.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 
@@ -33,11 +35,13 @@ void waits_prepare(void)
     *(void **)&real_epoll_pwait2 = dlsym(RTLD_NEXT, "epoll_pwait2");
 }
 
+/* The kernel reads 8 bytes of it, and says EFAULT where it cannot. */
 static const sigset_t *without_ours(const sigset_t *mask, sigset_t *copy)
 {
-    if (!mask || !guest->arena)
+    if (!mask || !guest->arena || is_confined() || !memory_can_be_read((uint64_t)mask))
         return mask;
-    *copy = *mask;
+    memset(copy, 0, sizeof *copy);
+    memcpy(copy, mask, sizeof(uint64_t));
     sigdelset(copy, SAMPLE_SIGNAL);
     return copy;
 }

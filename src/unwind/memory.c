@@ -10,13 +10,15 @@ enum { PAGE = 4096, NO_SUCH_HOW = -1, KERNEL_SIGSET_BYTES = 8 };
 /*
  * Can the 8 bytes at this address be read? rt_sigprocmask reads the set before it looks at what is
  * to be done with it: EFAULT says that it could not, EINVAL that it could and that "how" is
- * nonsense, so nothing is changed. A program that filters system calls allows this one: signal
- * handling in libc needs it.
+ * nonsense, so nothing is changed. A program that filters system calls nearly always allows this
+ * one: signal handling in libc needs it.
  */
+bool memory_may_be_asked = true;
+
 bool memory_can_be_read(uint64_t address)
 {
-    return raw_syscall4(SYS_rt_sigprocmask, NO_SUCH_HOW, (long)address, 0, KERNEL_SIGSET_BYTES) ==
-           -EINVAL;
+    return memory_may_be_asked && raw_syscall4(SYS_rt_sigprocmask, NO_SUCH_HOW, (long)address, 0,
+                                               KERNEL_SIGSET_BYTES) == -EINVAL;
 }
 
 static bool find_page(struct walk_memory *m, uint64_t address)

@@ -13,6 +13,9 @@
 /* Can the 8 bytes at this address be read? */
 bool memory_can_be_read(uint64_t address);
 
+/* False where the program's filter does not permit to ask: then no memory can be read. */
+extern bool memory_may_be_asked;
+
 /* Memory of this process, with [start, end) known to be readable (0, 0: nothing is known). */
 struct walk_memory memory_of_this_process(uint64_t start, uint64_t end);
 

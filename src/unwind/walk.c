@@ -65,17 +65,35 @@ static __attribute__((noinline, cold)) bool pass_mark(const struct walk_memory *
     return real != 0;
 }
 
-/* What a signal has interrupted may be code that stands for the program's. */
-static __attribute__((noinline, cold)) void
+/* What a signal has interrupted may be code that stands for the program's. True: it was. */
+static __attribute__((noinline, cold)) bool
 leave_code(struct walk_memory *memory, struct frame_registers *r, struct walk_position *at)
 {
     struct walk_registers all;
     memcpy(all.value, r->value, sizeof all.value);
     if (!memory->leave_code(&all, &memory->restored_below))
-        return;
+        return false;
+    bool has_left = all.value[X86_RIP] != at->pc;
     memcpy(r->value, all.value, sizeof all.value);
     at->pc = r->value[X86_RIP];
     at->sp = r->value[X86_RSP];
+    return has_left;
+}
+
+/*
+ * The same for what that code has called: the program's stack may have come to its end there, and
+ * the handler of that is walked.
+ */
+static bool leave_calling_code(struct walk_memory *memory, struct frame_registers *r,
+                               struct walk_position *at)
+{
+    uint64_t word;
+    if (!memory->leave_code || !walk_read_word(memory, at->sp, &word))
+        return false;
+    r->value[X86_RIP] = at->pc;
+    r->value[X86_RSP] = at->sp;
+    r->value[X86_RBP] = at->bp;
+    return leave_code(memory, r, at);
 }
 
 /*
@@ -271,6 +289,12 @@ ALWAYS_INLINE struct walk_result walk(struct walk_past *past, struct walk_cache 
             if (at.pc == 0 && p.count > 1 && walk_ends_at_zero(&memory, &at, frames, p.count - 1)) {
                 p.count--;
                 break;
+            }
+            if (module_index == UINT32_MAX && p.back && leave_calling_code(&memory, &r, &at)) {
+                p.count--;
+                p.back = 0;
+                p.is_pc = true;
+                continue;
             }
             end = no_row(&module, module_index);
             if (!step_unknown(modules, &memory, &at, &r, &p, frame))

@@ -362,3 +362,15 @@ for path in heights:
 P
     check "heights $options" "$(cat expected)" "$(cat heights.txt)"
 done
+
+# Code that stubs call with signals calls only its like (edit.h), and what runs without signals: a sample
+# anywhere else in it would find no way out. Prints what leads out, as "from to".
+leads_out() {
+    objdump -d --no-show-raw-insn -j stub_text "$1" |
+        awk '/^[0-9a-f]+ <.*>:$/ { at = $2; gsub(/[<>:]/, "", at); own[at] = 1 }
+            $2 ~ /^(call|j)/ && $NF ~ /^</ { to = $NF; gsub(/[<>]|\+0x.*/, "", to); from[at " " to] = to }
+            END { for (pair in from) if (!(from[pair] in own)) print pair }' | sort
+}
+for runtime in "$(dirname "$calltrail")"/libcalltrail-*.so; do
+    check "what stubs call, $(basename "$runtime")" "exact_slow count_or_not" "$(leads_out "$runtime")"
+done

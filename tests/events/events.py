@@ -305,6 +305,15 @@ def stuck():
         assert run.total("lock", "be_idle") == 0 == run.total("lock_waits", "be_idle")
 
 
+@test("wall: a call that a handler jumps out of has ended then")
+def jumps():
+    run = Run(["wall"], "jumps")
+    # That it has is seen by the next sample: what the thread waited for a processor may be counted, too.
+    waited, most = run.total("blocked", "jumps_out") / 1e9, run.said("waited") + run.said("queued")
+    assert 0.98 * run.said("waited") < waited < most + 0.02, "%s, not %s" % (waited, run.said("waited"))
+    assert run.total("wall", "jumps_out") / 1e9 < 1.02 * run.said("life"), "life"
+
+
 def lives(run, metric="wall"):
     """The sum of a metric for each thread, the first first."""
     values = run.p.values[run.metrics[metric]]

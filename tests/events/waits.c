@@ -95,19 +95,6 @@ __attribute__((noinline)) static void interrupted(void)
     polled = now_s() - start;
 }
 
-/* How long the thread has waited for a processor so far, which nobody can attribute. */
-static double queued_s(void)
-{
-    unsigned long long ran_ns = 0, queued_ns = 0;
-    FILE *file = fopen("/proc/thread-self/schedstat", "re");
-    if (file) {
-        if (fscanf(file, "%llu %llu", &ran_ns, &queued_ns) != 2)
-            queued_ns = 0;
-        fclose(file);
-    }
-    return (double)queued_ns / 1e9;
-}
-
 int main(void)
 {
     pthread_t threads[4];

@@ -195,6 +195,15 @@ def life(what, count, *names, **more):
                 **more)
 
 
+BITS32 = ["-m32", "-nostdlib", "-pie", "-Wl,-dynamic-linker,/lib/ld-linux.so.2"]
+
+
+def starts(way, count, **more):
+    """Row 48: one of libc's ways to start programs; `count` processes in all."""
+    return Case("r48_" + way, "r48_starts.c", arguments=[way], burns=False,
+                checks=[processes(*count)] + more.pop("checks", []), **more)
+
+
 LAUNCHER = ("launch_limits", [], ["launch_limits.c"])
 PRELOADED = [("preloaded.so", ["-shared", "-fPIC"], ["preloaded.c"])]
 TLS_LIBRARY = [("tls_library.so", ["-shared", "-fPIC"], ["tls_library.c"])]
@@ -267,6 +276,10 @@ def make_setuid(folder):
     os.chmod(path, 0o4755)
 
 
+def only_root(folder):
+    return None if os.geteuid() == 0 else "only root can change its root folder"
+
+
 def make_script(folder):
     """A script whose interpreter is a program of ours."""
     path = os.path.join(folder, "script")
@@ -277,6 +290,43 @@ def make_script(folder):
 
 def make_unexecutable(folder):
     os.chmod(os.path.join(folder, "r18_not_executable"), 0o644)
+
+
+def built(command, source, folder, env=None):
+    """Builds from a copy, since compilers leave files next to the source. None: it is there."""
+    if not shutil.which(command[0]):
+        return "there is no " + command[0]
+    shutil.copy(os.path.join(os.path.dirname(os.path.abspath(__file__)), source), folder)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True,
+                          env={**os.environ, **(env or {})})
+    return "does not build: " + done.stderr.strip() if done.returncode else None
+
+
+def with_ocaml(source, out, *flags):
+    return lambda folder: built(["ocamlopt", "-g", *flags, source, "-o", out], source, folder)
+
+
+def with_go(source, out):
+    return lambda folder: built(["go", "build", "-o", out, source], source, folder,
+                                {"CGO_ENABLED": "1", "GOFLAGS": "-mod=mod",
+                                 "GOCACHE": os.path.join(folder, "go-cache")})
+
+
+def restricted(word):
+    def check(result):
+        said = result.info["processes"][0].get("restricted", "nothing")
+        if word not in said:
+            return "restricted: %s, not a word of %s" % (said, word)
+    return check
+
+
+def no_marks(result):
+    if result.info.get("marks_set"):
+        return "%d marks were set" % result.info["marks_set"]
+
+
+def has_gdb(folder):
+    return None if shutil.which("gdb") else "there is no gdb"
 
 
 def make_folder(folder):
@@ -330,7 +380,7 @@ CASES = [
     children("vfork", 2),
     children("fork", 3),
     children("spawn", 3),
-    children("system", 6),
+    children("system", 7),
     children("popen", 5),
     children("daemon", 3),
     children("clone", 2),
@@ -350,7 +400,35 @@ CASES = [
     # 5: handlers on small stacks
     Case("r05_altstack", checks=[ms("in_handler", 90, below="called_main_stack"),
                                  ms("on_user", 100, below="main")]),
-    Case("r05_forked", checks=[processes(3), ms("in_handler", 50, 150)]),
+    Case("r05_forked", checks=[processes(3), ms("in_handler", 150)]),
+    # 48: stacks without room for a signal frame
+    Case("r48_small_stacks", complete=0.3, checks=[ms("at_the_end", 20)]),
+    Case("r48_own_altstack", checks=[ms("in_handler", 500), processes(2)]),
+    # 49: runtimes that find their frames by return address
+    Case("r49_ocaml", source="-", prepare=with_ocaml("r49_ocaml.ml", "r49_ocaml"), complete=0.9,
+         checks=[restricted("OCaml"), no_marks]),
+    Case("r49_loaded", prepare=with_ocaml("r49_library.ml", "r49_library.so", "-output-complete-obj",
+                                          "-runtime-variant", "_pic"), complete=0.9,
+         checks=[restricted("OCaml"), ms("before", 50)]),
+    Case("r49_go", source="-", prepare=with_go("r49_go.go", "r49_go"), burns=False,
+         checks=[restricted("Go"), no_marks]),
+    # 50: thread pointers that are not libc's
+    Case("r50_thread_pointer", complete=0.9, exact_not="stubs count in thread-local memory: a limit of the engine",
+         checks=[ms("burn_ms", 30)]),
+    # 51: calls and instructions that the program forbids. From there on there are no samples.
+    *[Case("r51_" + what, "r51_filters.c", arguments=[what], complete=0.9, burns=False,
+           checks=[ms("before_filter", 40), restricted("filter")])
+      for what in ("sigreturn", "mask", "errno", "strict", "all")],
+    Case("r51_inherited", "r51_filters.c", arguments=["inherited"], complete=0.9,
+         exact_not="a call that is new needs a system call, which a filter that nobody has seen forbids",
+         checks=[ms("before_filter", 40)]),
+    Case("r51_tsc", checks=[ms("without_stamps", 100)]),
+    # 52: the signal that a profiler has taken
+    Case("r52_own_signals", checks=[ms("in_between", 150), processes(5)]),
+    # 53: debuggers
+    Case("r53_own", "r53_debugger.c", arguments=["own"], burns=False, checks=[ms("debugged", 75), processes(3)]),
+    Case("r53_gdb", "r53_debugger.c", arguments=["gdb"], complete=0.9, prepare=has_gdb,
+         exact_not="the plan of gdb itself is not what this is about", checks=[ms("debugged", 100)]),
     # 9, 10: unwinding
     Case("r09_cancel", "r09_cancel.cpp", compiler="cxx"),
     # While the unwinder installs the context of a landing pad, the saved registers in its frame are
@@ -373,8 +451,8 @@ CASES = [
           exact_not="contexts of stacks that are copied may be those of another: a limit of the engine"),
     # 13: a way of a million frames, which takes room that is not there at once
     Case("r13_deep", checks=[seen_or_lost("recurse", 20), ms("without_end", 20)]),
-    # With engine exact a stub is often where the stack ends: walks from the handler end in it.
-    Case("r13_overflow", checks=[seen_or_lost("without_end", 20)], complete=0.9),
+    Case("r13_in_handler", checks=[ms("in_handler", 120, below="shifted")]),
+    Case("r13_overflow", checks=[seen_or_lost("without_end", 20)]),
     # 14: unknown ways; the walk ends with a reason
     Case("r14_no_cfi", complete=0.1, checks=[gaps(1), ms("burn_ms", 50, below="main")]),
     Case("r14_jit", flags=["-fno-omit-frame-pointer"], complete=0.3,
@@ -397,7 +475,7 @@ CASES = [
     Case("r18_static", "r18_burn.c", flags=["-static"], record_options=WALL, refused="static"),
     Case("r18_setuid", "r18_burn.c", prepare=make_setuid, record_options=WALL, refused="setuid"),
     Case("r18_32bit", "r18_32bit.S", record_options=WALL, refused="32-bit",
-         flags=["-m32", "-nostdlib", "-pie", "-Wl,-dynamic-linker,/lib/ld-linux.so.2"]),
+         flags=BITS32),
     Case("r18_missing", "r18_burn.c", command="/nonexistent/program", refused="No such file"),
     Case("r18_not_in_path", "r18_burn.c", command="no-such-program-anywhere",
          refused="no such program in PATH"),
@@ -497,6 +575,24 @@ CASES = [
     Case("r43_tiny_shm", "r43_contexts.c", more=[LAUNCHER], notes="lost|room|space|contexts", burns=False,
          checks=[said_or_measured],
          **launches("shm", "512k")),
+    # 48: what libc promises of the functions that start programs
+    starts("system", (42,)),
+    starts("cancelled", (3,)),
+    starts("environ", (101,)),
+    starts("small_stack", (24,), checks=[ms("burn_in_child", 90)]),
+    starts("bad", (7,), checks=[ms("burn_in_child", 90)]),
+    starts("no_shell", (2, 4), prepare=only_root),
+    starts("32bit", (3, 5), more=[("child32", BITS32, ["r18_32bit.S"])]),
+    starts("wordexp", (3, 4), checks=[ms("burn_in_child", 45)]),
+    # 49: what libc promises of functions that others stand in for
+    *[Case("r49_" + what, "r49_promises.c", arguments=[what], record_options=["-e", "wall,lock"],
+           checks=[ms("burn_a_little", 45)]) for what in ("cancellation", "errors", "actions", "keys")],
+    Case("r49_descriptors", "r49_promises.c", arguments=["descriptors"], prepare=only_root,
+         notes="timer", checks=[ms("burn_a_little", 45)]),
+    # 50: threads that libc makes by itself
+    Case("r50_other_threads", checks=[threads(4), ms("in_c_thread", 50), ms("on_timer", 100)]),
+    # 51: memory at fixed places
+    Case("r51_fixed_places"),
     # 45: other surroundings
     surroundings("chroot"),
     surroundings("namespaces"),
@@ -519,7 +615,8 @@ CASES = [
 EDITING = re.compile(r"r(2[3-9]|3[0-5]|46|47)_|r12_reused")
 # Of the others, what a selection with engine exact runs: threads, forks, jumps, ends.
 ALSO_EXACT = """r07_fork r07_vfork r08_short r10_throw_gcc r11_longjmp r12_coroutines r16_kill r42_raw_fork
-r42_fork_in_dlopen r44_closefrom""".split()
+r42_fork_in_dlopen r44_closefrom r48_system r48_environ r48_small_stack r50_other_threads
+r51_fixed_places""".split()
 
 
 def is_selected(case, engine):

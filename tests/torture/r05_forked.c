@@ -1,7 +1,7 @@
 /*
- * Row 5: a thread has an alternate stack that is too small for two signal frames, so that handlers
- * run unsampled; a child that another thread forks has not got that stack, and its handlers are
- * sampled. The thread with the small stack may also be the one that forks.
+ * Row 5: a thread has an alternate stack that is too small for two signal frames; handlers are
+ * sampled all the same, with the action that the program has given them, also in a child that
+ * another thread forks, or the thread with the small stack itself.
  */
 #include "torture.h"
 
@@ -59,7 +59,7 @@ static void fork_and_print(const char *when)
     if (child == 0) {
         raise(SIGUSR1);
         set_stack(NULL);
-        _exit(blocks(SIGSTKFLT) ? 8 : 7);
+        _exit(blocks(SIGVTALRM) ? 8 : 7);
     }
     CHECK(waitpid(child, &status, 0) == child);
     printf("%s: %#x\n", when, status);

@@ -46,7 +46,7 @@ static UNUSED void marks_begin(void)
         unsigned long mask;
     } action = {0};
     Dl_info info;
-    raw_syscall(SYS_rt_sigaction, SIGSTKFLT, NULL, &action, 8);
+    raw_syscall(SYS_rt_sigaction, SIGVTALRM, NULL, &action, 8);
     if ((uintptr_t)action.handler > 1 && dladdr((void *)action.handler, &info)) {
         sample_handler = action.handler;
         runtime_base = info.dli_fbase;
@@ -66,7 +66,7 @@ static UNUSED void sample(ucontext_t *context)
     while (__builtin_ia32_rdtsc() - last_end < 9 * last_took)
         ;
     uint64_t start = __builtin_ia32_rdtsc();
-    sample_handler(SIGSTKFLT, &info, context);
+    sample_handler(SIGVTALRM, &info, context);
     last_end = __builtin_ia32_rdtsc();
     last_took = last_end - start;
     raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8);

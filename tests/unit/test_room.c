@@ -10,6 +10,7 @@
 
 #include "runtime/charge.h"
 #include "runtime/exact/exact.h"
+#include "runtime/own_stack.h"
 #include "runtime/thread.h"
 
 #include <sys/mman.h>
@@ -84,7 +85,12 @@ void event_stop(struct thread *thread)
     (void)thread;
 }
 
-void masks_thread_ends(void)
+void own_stack_end(struct thread *thread)
+{
+    (void)thread;
+}
+
+void own_stack_forget(void)
 {
 }
 

@@ -1,10 +1,20 @@
-/* What the assembly and the C code of the signal handler have in common. */
+/* What the assembly and the C code of signal handlers have in common. */
 #ifndef ARCH_SAMPLE_LAYOUT_H
 #define ARCH_SAMPLE_LAYOUT_H
 
-#define SAMPLE_SIGNAL_NUMBER 16
+#define SAMPLE_SIGNAL_NUMBER 26
 #define SAMPLE_ROOM          4000 /* bytes of stack for the handler; less than a page */
 #define THREAD_STACK_START   8    /* in struct thread */
 #define THREAD_STACK_END     16
+
+/* A stack of ours for signals (own_stack.h). No program has one of just that size. */
+#define OWN_STACK_BYTES    65312
+#define OWN_STACK_MAGIC    0x6b63617473746c61 /* in struct own_stack, which lies above it */
+
+#define CONTEXT_STACK      16 /* in the kernel's ucontext: the alternate stack, */
+#define CONTEXT_STACK_SIZE 32 /* and its bytes */
+
+#define HANDLER_STUBS      128 /* for the program's handlers */
+#define HANDLER_STUB_BYTES 16
 
 #endif

@@ -17,11 +17,15 @@ syscall:
         je      watched_syscall
         cmp     $__NR_rt_sigaction, %rdi
         je      watched_syscall
+        cmp     $__NR_sigaltstack, %rdi
+        je      watched_syscall
         cmp     $__NR_clone, %rdi
         je      1f
         cmp     $__NR_fork, %rdi
         je      watched_syscall
         cmp     $__NR_execve, %rdi
+        je      watched_syscall
+        cmp     $__NR_execveat, %rdi
         je      watched_syscall
         cmp     $__NR_prctl, %rdi
         je      watched_syscall

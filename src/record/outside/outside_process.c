@@ -141,10 +141,10 @@ void outside_process_map(struct outside_process *p, struct outside_files *files,
     bool is_named =
         *mapping->path == '[' ? strcmp(mapping->path, "[vdso]") == 0 : is_file_path(mapping->path);
     if (strcmp(mapping->path, "[vdso]") == 0) {
-        const struct map *map = open_maps_vdso(files->maps, mapping->bytes);
+        const struct open_map *vdso = open_maps_vdso(files->maps, mapping->bytes);
         m.kind = MODULE_VDSO;
         w.base = w.start;
-        w.tables = map ? &map->tables : NULL;
+        w.tables = vdso ? &vdso->map.tables : NULL;
     } else if (is_file_path(mapping->path)) {
         m.file = outside_file_of(files, p->pid, mapping);
     }

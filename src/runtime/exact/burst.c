@@ -30,7 +30,7 @@ static void begin_or_end(struct thread *t, int64_t first)
 static uint64_t pause_ns(const struct thread *t)
 {
     uint64_t mean_ns = guest->arena->period_ns - exact_settings()->burst_ns;
-    uint64_t x = (time_stamp() + t->tid) * UINT64_C(0xbf58476d1ce4e5b9);
+    uint64_t x = (time_stamp_or_0() + t->tid) * UINT64_C(0xbf58476d1ce4e5b9);
     return mean_ns / 2 + (x ^ x >> 29) % mean_ns;
 }
 

@@ -621,6 +621,8 @@ void exact_slow(const struct slow_frame *f)
     uint64_t all = UINT64_MAX, before = 0;
     if (!mine && (!guest->arena || without_memory == guest->number))
         return; /* nothing is counted, and that quickly */
+    if (may_call_nothing())
+        return;
     if (mine && mine->number == guest->number && exact_state.arena && !mine->busy &&
         count_quickly(mine, f))
         return;

@@ -8,7 +8,6 @@
 #include "unwind/memory.h"
 #include "unwind/walk_check.h"
 
-#include "arch/x86_64/sample_layout.h"
 #include "arch/x86_64/syscall.h"
 #include "runtime/channel_format.h"
 
@@ -68,16 +67,6 @@ uint64_t sample_key(const struct walk_modules *modules, const struct walk_frame 
     if (f->module == UINT32_MAX)
         return KEY_MAKE(f->pc >> 32 & 0xffffff, flags | KEY_ADDRESS, f->pc);
     return KEY_MAKE(modules_id(modules, f->module), flags, f->pc - modules->items[f->module].base);
-}
-
-/* Where the handler is on the same stack, further down, it has found room there, and need not look
- * each time. Its context lies right above its return address. */
-static void learn_room(struct thread *t, uint64_t sp, const ucontext_t *context)
-{
-    uint64_t low = (uint64_t)context - 8 - SAMPLE_ROOM;
-    bool is_here = (uint64_t)context - (uint64_t)__builtin_frame_address(0) < SAMPLE_ROOM;
-    if (is_here && low < t->stack_start && sp >= t->stack_start && sp < t->stack_end)
-        t->stack_start = low & ~(uint64_t)(PAGE - 1);
 }
 
 /* What is known of the stack's nodes holds for one phase. */
@@ -193,7 +182,6 @@ bool sample_take(struct thread *t, const ucontext_t *context, uint64_t ticks)
     sample_walk(t, modules, &r, &memory, mark);
     if (t->stack.end == WALK_COMPLETE)
         sample_learn_stack(t, &memory, r.value[X86_RSP]);
-    learn_room(t, r.value[X86_RSP], context);
     uint32_t node = sample_node(t, t, modules);
     if (!node) {
         t->stack.past_count = 0; /* the nodes of its frames are not complete */
@@ -215,6 +203,8 @@ bool sample_take(struct thread *t, const ucontext_t *context, uint64_t ticks)
         verify(t, modules, &r, at_first);
     if (trampoline_is_on())
         trampoline_mark(t, modules, mark, &met);
+    else if (t->mark.set) /* what has been loaded since does not permit it */
+        trampoline_unmark(t, r.value[X86_RSP]);
     return true;
 }
 

@@ -1,5 +1,7 @@
 #include "runtime/sample/trampoline.h"
 
+#include "runtime/own_stack.h"
+
 #include "arch/x86_64/syscall.h"
 #include "arch/x86_64/trampoline_layout.h"
 #include "runtime/sample/sample_format.h"
@@ -98,7 +100,7 @@ void trampoline_begin(void)
 
 bool trampoline_is_on(void)
 {
-    return enabled;
+    return enabled && !guest->arena->languages;
 }
 
 /* --- the table ------------------------------------------------------------------------------ */
@@ -501,6 +503,14 @@ void trampoline_mark(struct thread *t, const struct walk_modules *modules, struc
 
 /* --- when a marked frame returns ------------------------------------------------------------ */
 
+/* The thread that has set the mark, if this is it. Thread-local variables would say so, too, but
+ * the program may have put its own thread pointer in place of libc's. */
+static struct thread *owner_here(const struct mark *m)
+{
+    struct thread *t = m->owner;
+    return t && t->own_stack && own_stack_has_libc_thread(t->own_stack) ? t : NULL;
+}
+
 /*
  * Called by the stub, with rsp as it will be in the caller; the slot below it holds the real
  * address again. A signal may come anywhere in here, a handler of the program may leave by longjmp,
@@ -513,7 +523,7 @@ void *trampoline_bounce(uint32_t number, uint64_t sp)
     uint64_t slot = sp - 8, state = m->state;
     if (state != MARK_BEING_SET && (state & ~(uint64_t)MARK_DEAD) != slot)
         return NULL; /* taken by somebody else since the stub has read it */
-    struct thread *t = thread_self();
+    struct thread *t = owner_here(m);
     void *exception = m->exception;
     bool is_ours = guest->arena && m->process == process_number && !exception;
     bool is_known = is_ours && t && t->of == guest && t->record;
@@ -532,7 +542,7 @@ void *trampoline_bounce(uint32_t number, uint64_t sp)
         while (frame > 1 && !goes_up && !is_guessed_from_here(t, frame - 1))
             goes_up = place_of(t, --frame, &place);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        goes_up = goes_up && t->stack.serial == serial && t->mark.set;
+        goes_up = goes_up && t->stack.serial == serial && t->mark.set && trampoline_is_on();
         t->mark.set = false;
     }
     if (m->was_left)

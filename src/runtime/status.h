@@ -1,0 +1,14 @@
+/* What the kernel says of this process in /proc/self/status. */
+#ifndef RUNTIME_STATUS_H
+#define RUNTIME_STATUS_H
+
+struct process_status {
+    unsigned filters; /* for system calls */
+    unsigned tracer;  /* the pid of a debugger; 0: none */
+};
+
+/* With no calls but those that the dynamic linker makes itself; all is 0 where it cannot be read.
+ */
+struct process_status status_read(void);
+
+#endif

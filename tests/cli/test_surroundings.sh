@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# calltrail record where it is not at home: odd paths, process groups, and very many libraries.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+CALLTRAIL=$(realpath "${CALLTRAIL:-$PWD/build/calltrail}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export XDG_CACHE_HOME=$work/cache
+failed=0
+
+check() { # name, command...
+    local title=$1
+    shift
+    if "$@" >"$work/out" 2>&1; then
+        echo "ok surroundings: $title"
+    else
+        tail -n 8 "$work/out"
+        echo "FAIL surroundings: $title"
+        failed=1
+    fi
+}
+processes() { # of the profile, attached
+    "$CALLTRAIL" info --json "$work/p.ctp" |
+        python3 -c 'import json, sys; print(sum(p["attached"] for p in json.load(sys.stdin)["processes"]))'
+}
+
+# LD_PRELOAD separates by spaces and colons.
+odd_path() { # events
+    local folder="$work/a path:with both"
+    mkdir -p "$folder"
+    cp "$CALLTRAIL" "$(dirname "$CALLTRAIL")"/libcalltrail-*.so "$folder"
+    "$folder/calltrail" record -e "$1" -o "$work/p.ctp" -- sh -c 'env | sort; /bin/true' >"$work/recorded" 2>&1 || return 1
+    sh -c 'env | sort; /bin/true' >"$work/plain" 2>&1
+    diff <(grep -v '^_=' "$work/plain") <(grep -v '^_=' "$work/recorded") && [ "$(processes)" -ge 3 ]
+}
+check "an installation path with a space and a colon" odd_path cpu
+check "the same with events" odd_path wall,malloc
+
+# A signal for the whole group reaches the program once; one for the supervisor is passed on. The second comes
+# behind the first, by its number: when it is there, so is whatever the first had become.
+cat >"$work/group.c" <<'C'
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+static volatile int once, last;
+static void on_signal(int number) { if (number == SIGUSR1) once++; else last++; }
+int main(void)
+{
+    sigset_t blocked, before;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGTERM);
+    sigprocmask(SIG_BLOCK, &blocked, &before);
+    signal(SIGUSR1, on_signal);
+    signal(SIGTERM, on_signal);
+    for (int i = 1; i <= 3; i++) {
+        kill(0, SIGUSR1);
+        kill(getppid(), SIGTERM);
+        while (last < i) sigsuspend(&before);
+    }
+    printf("%d %d\n", once, last);
+    return 0;
+}
+C
+gcc -O1 -o "$work/group" "$work/group.c"
+group() { [ "$(setsid -w "$CALLTRAIL" record -o "$work/p.ctp" "$work/group")" = "3 3" ]; }
+check "a signal for the process group comes once" timeout 60 bash -c "$(declare -f group); CALLTRAIL=$CALLTRAIL work=$work; group"
+
+# More libraries than anybody counts on: the last of them is known as the first is.
+mkdir "$work/many"
+cat >"$work/many/one.c" <<'C'
+__attribute__((noinline)) unsigned in_library(unsigned n) { volatile unsigned x = 1; while (n--) x = x * 3 + 1; return x; }
+C
+cat >"$work/many/main.c" <<'C'
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    void *last = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_NOLOAD) : NULL;
+    unsigned (*in_library)(unsigned) = last ? dlsym(last, "in_library") : NULL;
+    for (int i = 0; in_library && i < 100; i++) in_library(1000000);
+    puts(in_library ? "done" : "not loaded");
+    return 0;
+}
+C
+gcc -g -O1 -shared -fPIC -Wl,--build-id=sha1 -o "$work/many/one.so" "$work/many/one.c"
+cat >"$work/many/copies.py" <<'P'
+import sys
+library = bytearray(open("one.so", "rb").read())
+build_id = library.index(b"\x14\0\0\0\3\0\0\0GNU\0") + 12
+for i in range(2300):  # each is another library
+    library[build_id:build_id + 4] = i.to_bytes(4, "little")
+    open("lib%04d.so" % i, "wb").write(library)
+P
+(cd "$work/many" && python3 copies.py && gcc -o many main.c -L. -Wl,--no-as-needed,-rpath,"$work/many" $(printf -- '-l:%s ' lib*.so))
+many() {
+    [ "$("$CALLTRAIL" record -o "$work/p.ctp" "$work/many/many" "$work/many/lib2299.so")" = done ] || return 1
+    "$CALLTRAIL" export --to folded "$work/p.ctp" >"$work/folded"
+    awk '{ all += $NF } /main;.*in_library/ { found += $NF } END { print found, all; exit !(found > all / 2) }' "$work/folded"
+}
+check "2,300 libraries" timeout 300 bash -c "$(declare -f many); CALLTRAIL=$CALLTRAIL work=$work; many"
+
+exit $failed
