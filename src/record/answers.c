@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "edit/plan.h"
+#include "record/target.h"
 #include "runtime/channel_format.h"
 
 #include <errno.h>
@@ -85,7 +86,7 @@ static bool receive(int fd, struct channel_message *m, int *descriptor)
     if (size > 0 && h.msg_controllen >= CMSG_LEN(sizeof(int)) &&
         room.header.cmsg_type == SCM_RIGHTS)
         memcpy(descriptor, CMSG_DATA(&room.header), sizeof *descriptor);
-    return size == sizeof *m;
+    return size == sizeof *m || size == sizeof(struct channel_note);
 }
 
 static void reply(int fd, struct channel_message *m, int descriptor)
@@ -193,7 +194,7 @@ static void answer(struct server *s, struct channel_message *m, int fd, int came
     int sent = -1;
     uint32_t kind = CHANNEL_REFUSED;
     if (m->kind == CHANNEL_HELLO && ((s->flags & CHANNEL_FOLLOW) || !s->arenas.count)) {
-        sent = server_make_arena(s, m, peer_pid(fd));
+        sent = server_make_arena(s, m, peer_pid(fd), false);
         if (sent < 0) {
             s->without_arena++;
             s->why_without = errno;
@@ -216,6 +217,77 @@ static void answer(struct server *s, struct channel_message *m, int fd, int came
         close(sent);
 }
 
+/* --- programs that are started -------------------------------------------------------------------
+ */
+
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mode == b->st_mode && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* In doubt the runtime gets in, as it does into what is no program but has an interpreter. */
+static bool can_host(struct server *s, int file)
+{
+    struct server_program found = {.is_host = true};
+    struct ct_error why;
+    char path[PATH_BYTES];
+    bool from_outside = false;
+    if (fstat(file, &found.file) != 0)
+        return true;
+    for (size_t i = 0; i < s->programs.count; i++)
+        if (is_same_file(&s->programs.items[i].file, &found.file))
+            return s->programs.items[i].is_host;
+    found.is_host = target_check_host(path_of(file, path), &from_outside, &why) == CT_OK ||
+                    !from_outside;
+    vec_push(&s->programs, found);
+    return found.is_host;
+}
+
+/* A child of the process that tells of it, by the same number here; 0: it is not, or no more. */
+static uint32_t child_of(uint32_t parent, uint64_t child)
+{
+    char path[PATH_BYTES], line[256];
+    uint32_t found = 0;
+    snprintf(path, sizeof path, "/proc/%u/status", (unsigned)child);
+    FILE *file = fopen(path, "re");
+    while (file && !found && fgets(line, sizeof line, file))
+        sscanf(line, "PPid: %u", &found);
+    if (file)
+        fclose(file);
+    return found == parent ? (uint32_t)child : 0;
+}
+
+/* Is it about a program that is started? */
+static bool take_note(struct server *s, struct channel_message *m, int fd, int came)
+{
+    const struct server_outsiders *o = s->outsiders;
+    uint32_t pid = (uint32_t)peer_pid(fd);
+    bool is_host = true;
+    switch (m->kind) {
+    case CHANNEL_RUN:
+    case CHANNEL_SPAWN:
+        is_host = came < 0 || can_host(s, came);
+        if (o && m->kind == CHANNEL_RUN)
+            (is_host ? o->unexpect : o->expect)(o->context, pid);
+        m->kind = is_host ? CHANNEL_RUN_WITH : CHANNEL_RUN_WITHOUT;
+        break;
+    case CHANNEL_NOT_RUN:
+        if (o)
+            o->unexpect(o->context, pid);
+        break;
+    case CHANNEL_SPAWNED:
+        if (o && (pid = child_of(pid, m->pid)))
+            o->attach(o->context, pid);
+        return true;
+    default:
+        return false;
+    }
+    send(fd, m, sizeof(struct channel_note), MSG_NOSIGNAL | MSG_DONTWAIT);
+    return true;
+}
+
 static void take_question(struct server *s, int fd)
 {
     static struct channel_message m;
@@ -225,7 +297,7 @@ static void take_question(struct server *s, int fd)
     if (is_ours && came >= 0 && (m.kind == CHANNEL_MAP || m.kind == CHANNEL_PLAN) &&
         waits(s, m.kind, came, fd))
         return;
-    if (is_ours)
+    if (is_ours && !take_note(s, &m, fd, came))
         answer(s, &m, fd, came);
     if (came >= 0)
         close(came);

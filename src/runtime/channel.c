@@ -3,6 +3,7 @@
 
 #include "arch/x86_64/syscall.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -72,12 +73,11 @@ union descriptor_room {
     char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-static bool send_message(int fd, int descriptor)
+static bool send_bytes(int fd, void *bytes, size_t size, int descriptor)
 {
     union descriptor_room room;
-    struct iovec part = {&message, sizeof message};
+    struct iovec part = {bytes, size};
     struct msghdr h = {.msg_iov = &part, .msg_iovlen = 1};
-    memcpy(message.secret, secret, sizeof secret);
     if (descriptor >= 0) {
         memset(&room, 0, sizeof room);
         h.msg_control = &room;
@@ -87,7 +87,23 @@ static bool send_message(int fd, int descriptor)
         room.header.cmsg_len = CMSG_LEN(sizeof(int));
         memcpy(CMSG_DATA(&room.header), &descriptor, sizeof descriptor);
     }
-    return raw_syscall3(SYS_sendmsg, fd, (long)&h, MSG_NOSIGNAL) == sizeof message;
+    return raw_syscall3(SYS_sendmsg, fd, (long)&h, MSG_NOSIGNAL) == (long)size;
+}
+
+static bool send_message(int fd, int descriptor)
+{
+    memcpy(message.secret, secret, sizeof secret);
+    return send_bytes(fd, &message, sizeof message, descriptor);
+}
+
+/* Is there an answer, before patience is at its end? */
+static bool wait_for_answer(int fd, int patience_ms)
+{
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    long came;
+    while ((came = raw_syscall3(SYS_poll, (long)&wait, 1, patience_ms)) == -EINTR)
+        ; /* a signal of the program's own */
+    return came > 0;
 }
 
 /* Waits for the answer; returns the descriptor that came along, or -1. */
@@ -97,13 +113,10 @@ static int receive_message(int fd)
     struct iovec part = {&message, sizeof message};
     struct msghdr h = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
     int patience = message.kind == CHANNEL_HELLO ? CHANNEL_TIMEOUT_MS : CHANNEL_MAKING_TIMEOUT_MS;
     message.kind = 0;
-    long came;
-    while ((came = raw_syscall3(SYS_poll, (long)&wait, 1, patience)) == -EINTR)
-        ; /* a signal of the program's own */
-    if (came <= 0 || raw_syscall3(SYS_recvmsg, fd, (long)&h, MSG_CMSG_CLOEXEC) != sizeof message ||
+    if (!wait_for_answer(fd, patience) ||
+        raw_syscall3(SYS_recvmsg, fd, (long)&h, MSG_CMSG_CLOEXEC) != sizeof message ||
         h.msg_controllen < CMSG_LEN(sizeof(int)) || room.header.cmsg_type != SCM_RIGHTS)
         return -1;
     int descriptor;
@@ -261,4 +274,50 @@ const void *channel_ask_map(int file, const char *path, size_t *bytes)
 const void *channel_ask_plan(int file, const char *path, size_t *bytes)
 {
     return ask_for(CHANNEL_PLAN, CHANNEL_PLAN_IS, file, path, bytes);
+}
+
+/* --- programs that are started ------------------------------------------------------------------
+ */
+
+static_assert(offsetof(struct channel_message, pid) == offsetof(struct channel_note, pid),
+              "a note is the beginning of a message");
+
+/* Sends a note; its kind is then that of the answer, if one is waited for, or 0. */
+static void exchange_note(struct channel_note *note, int descriptor, bool waits)
+{
+    int fd = has_address ? connect_channel() : -1;
+    memcpy(note->secret, secret, sizeof secret);
+    bool is_sent = fd >= 0 && send_bytes(fd, note, sizeof *note, descriptor);
+    note->kind = 0;
+    if (is_sent && waits && wait_for_answer(fd, CHANNEL_TIMEOUT_MS))
+        raw_syscall6(SYS_recvfrom, fd, (long)note, sizeof *note, 0, 0, 0);
+    if (fd >= 0)
+        raw_syscall3(SYS_close, fd, 0, 0);
+}
+
+bool channel_may_host(uint32_t kind, int file, bool in_own_memory)
+{
+    struct channel_note note = {.kind = kind};
+    if (in_own_memory) { /* a child that another thread makes meanwhile closes its copies */
+        lock_message();
+        held.file = file;
+    }
+    exchange_note(&note, file, true);
+    if (in_own_memory) {
+        held.file = -1;
+        unlock_message();
+    }
+    return note.kind == CHANNEL_RUN_WITH;
+}
+
+void channel_say_not_run(void)
+{
+    struct channel_note note = {.kind = CHANNEL_NOT_RUN};
+    exchange_note(&note, -1, true);
+}
+
+void channel_say_spawned(int pid)
+{
+    struct channel_note note = {.kind = CHANNEL_SPAWNED, .pid = (uint64_t)pid};
+    exchange_note(&note, -1, false);
 }

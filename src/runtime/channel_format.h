@@ -32,12 +32,28 @@ enum channel_kind {
     CHANNEL_PLAN,      /* asks for the edit plan of the file whose descriptor comes along */
     CHANNEL_PLAN_IS,   /* the plan's descriptor */
     CHANNEL_REFUSED,   /* not to be recorded, or there is no map */
+    /* Of programs that are about to be run: */
+    CHANNEL_RUN,         /* by the process; the file's descriptor comes along. The answer is */
+    CHANNEL_RUN_WITH,    /* with the runtime in it, */
+    CHANNEL_RUN_WITHOUT, /* or that it could not live there: it is expected, to be recorded from
+                            outside */
+    CHANNEL_NOT_RUN, /* it did not come to be after all; the answer is CHANNEL_NOT_RUN, too */
+    CHANNEL_SPAWN,   /* as CHANNEL_RUN, but by a child that is not there yet: not expected */
+    CHANNEL_SPAWNED, /* one that has not the runtime in it runs now, as `pid`; no answer */
 };
 
 enum channel_flags {
     CHANNEL_FOLLOW = 1,
     CHANNEL_VERIFY = 2,
     CHANNEL_DETACHES = 4 /* measuring ends before the program does: its code must be put back */
+};
+
+/* The beginning of a message, and all of one about a program: it may lie on a small stack. */
+struct channel_note {
+    uint32_t kind;
+    uint32_t text_bytes;
+    char secret[CHANNEL_NAME_BYTES];
+    uint64_t pid;
 };
 
 struct channel_message {

@@ -108,11 +108,25 @@ static char **put_back(char **out, char *text, char *const environment[])
     return out;
 }
 
+/* What is known of a program before it is started. */
+enum newcomer {
+    NOT_FOLLOWED,
+    HOSTS_US,
+    IS_OUTSIDE /* the supervisor records it from there */
+};
+
+static enum newcomer look_at_program(uint32_t kind, const char *file, bool searches)
+{
+    return !follows()                               ? NOT_FOLLOWED
+           : program_may_host(kind, file, searches) ? HOSTS_US
+                                                    : IS_OUTSIDE;
+}
+
 /* On the caller's stack, since there may be no other memory to write to. */
-#define WITH_OURS(environment)                                                                     \
+#define WITH_OURS(environment, newcomer)                                                           \
     ({                                                                                             \
         char *const *given_ = (environment);                                                       \
-        size_t text_, bytes_ = follows() ? room_for(given_, &text_) : 0;                           \
+        size_t text_, bytes_ = (newcomer) == HOSTS_US ? room_for(given_, &text_) : 0;              \
         bytes_ ? put_back(alloca(bytes_), alloca(text_ + 1), given_) : (char **)given_;            \
     })
 
@@ -143,9 +157,11 @@ static struct thread *stop_sampling(void)
 }
 
 /* The new program did not come to be. */
-static int exec_failed(struct thread *t, int status)
+static int exec_failed(struct thread *t, enum newcomer newcomer, int status)
 {
     int why = errno;
+    if (newcomer == IS_OUTSIDE)
+        channel_say_not_run();
     if (t)
         event_start(t);
     errno = why;
@@ -154,23 +170,27 @@ static int exec_failed(struct thread *t, int status)
 
 EXPORTED int execve(const char *path, char *const arguments[], char *const environment[])
 {
-    char **ours = WITH_OURS(environment);
+    enum newcomer newcomer = look_at_program(CHANNEL_RUN, path, false);
+    char **ours = WITH_OURS(environment, newcomer);
     struct thread *t = stop_sampling();
-    return exec_failed(t, real_execve(path, arguments, ours));
+    return exec_failed(t, newcomer, real_execve(path, arguments, ours));
 }
 
 EXPORTED int execvpe(const char *file, char *const arguments[], char *const environment[])
 {
-    char **ours = WITH_OURS(environment);
+    enum newcomer newcomer = look_at_program(CHANNEL_RUN, file, true);
+    char **ours = WITH_OURS(environment, newcomer);
     struct thread *t = stop_sampling();
-    return exec_failed(t, real_execvpe(file, arguments, ours));
+    return exec_failed(t, newcomer, real_execvpe(file, arguments, ours));
 }
 
 EXPORTED int fexecve(int fd, char *const arguments[], char *const environment[])
 {
-    char **ours = WITH_OURS(environment);
+    enum newcomer newcomer = !follows()                ? NOT_FOLLOWED
+                             : program_may_host_fd(CHANNEL_RUN, fd) ? HOSTS_US : IS_OUTSIDE;
+    char **ours = WITH_OURS(environment, newcomer);
     struct thread *t = stop_sampling();
-    return exec_failed(t, real_fexecve(fd, arguments, ours));
+    return exec_failed(t, newcomer, real_fexecve(fd, arguments, ours));
 }
 
 EXPORTED int execv(const char *path, char *const arguments[])
@@ -236,18 +256,36 @@ EXPORTED int execle(const char *path, const char *first, ...)
     return execve(path, arguments, environment);
 }
 
+/* It is said where a program runs that has not got the runtime in it. */
+static int say_spawned(enum newcomer newcomer, int status, pid_t *out, pid_t pid)
+{
+    if (status == 0 && newcomer == IS_OUTSIDE)
+        channel_say_spawned(pid);
+    if (status == 0 && out)
+        *out = pid;
+    return status;
+}
+
 EXPORTED int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
                          const posix_spawnattr_t *attributes, char *const arguments[],
                          char *const environment[])
 {
-    return real_posix_spawn(pid, path, actions, attributes, arguments, WITH_OURS(environment));
+    pid_t child;
+    enum newcomer newcomer = look_at_program(CHANNEL_SPAWN, path, false);
+    char **ours = WITH_OURS(environment, newcomer);
+    int status = real_posix_spawn(&child, path, actions, attributes, arguments, ours);
+    return say_spawned(newcomer, status, pid, child);
 }
 
 EXPORTED int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
                           const posix_spawnattr_t *attributes, char *const arguments[],
                           char *const environment[])
 {
-    return real_posix_spawnp(pid, file, actions, attributes, arguments, WITH_OURS(environment));
+    pid_t child;
+    enum newcomer newcomer = look_at_program(CHANNEL_SPAWN, file, true);
+    char **ours = WITH_OURS(environment, newcomer);
+    int status = real_posix_spawnp(&child, file, actions, attributes, arguments, ours);
+    return say_spawned(newcomer, status, pid, child);
 }
 
 /*
@@ -258,7 +296,8 @@ EXPORTED int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_a
 EXPORTED FILE *popen(const char *command, const char *type)
 {
     char **before = environ;
-    environ = WITH_OURS(before);
+    enum newcomer newcomer = look_at_program(CHANNEL_SPAWN, "/bin/sh", false);
+    environ = WITH_OURS(before, newcomer);
     FILE *stream = real_popen(command, type);
     environ = before;
     return stream;

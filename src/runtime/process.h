@@ -80,6 +80,15 @@ const void *channel_ask_map(int file, const char *path, size_t *bytes);
 /* The same for its edit plan. */
 const void *channel_ask_plan(int file, const char *path, size_t *bytes);
 
+/*
+ * Can the runtime be in the program of a file? CHANNEL_RUN: if not, the supervisor expects this
+ * process to run it, until it hears that it did not. CHANNEL_SPAWN: a child will. `in_own_memory`:
+ * not in a child of vfork, which may write to its stack only. Nobody is there, or answers: no.
+ */
+bool channel_may_host(uint32_t kind, int file, bool in_own_memory);
+void channel_say_not_run(void);
+void channel_say_spawned(int pid); /* such a program runs, in a child */
+
 /* --- modules (modules.c) ------------------------------------------------------------------- */
 
 /* Makes the set of modules new from what the dynamic linker has loaded. */
@@ -157,6 +166,15 @@ void exec_prepare(void); /* finds the functions that ours stand in for; before a
 /* The variables to put back, as they stood in the environment. */
 void exec_put_back(const char *preload_variable, const char *channel_variable);
 void exec_follow(bool wanted); /* are the programs that it starts recorded, too? */
+
+/* --- what they are (programs.c) --------------------------------------------------------------- */
+
+/*
+ * Can the runtime be in a program? As channel_may_host. `file` without a slash is looked for in
+ * PATH if `searches`.
+ */
+bool program_may_host(uint32_t kind, const char *file, bool searches);
+bool program_may_host_fd(uint32_t kind, int fd);
 
 /* --- ticks (tick.c) -------------------------------------------------------------------------- */
 
