@@ -9,11 +9,11 @@
 const char *const program_kind_names[PROGRAM_KINDS] = {
     [PROGRAM_SANITIZED] = "sanitized",
     [PROGRAM_GO] = "go",
-    [PROGRAM_OCAML] = "ocaml",
-    [PROGRAM_HASKELL] = "haskell",
     [PROGRAM_MUSL] = "musl",
     [PROGRAM_STATIC] = "static",
     [PROGRAM_OTHER_LOADER] = "other loader",
+    [PROGRAM_OCAML] = "ocaml",
+    [PROGRAM_HASKELL] = "haskell",
     [PROGRAM_ORDINARY] = "ordinary",
 };
 
@@ -161,6 +161,11 @@ static const struct sign *first_sign(uint32_t seen, enum program_kind kind)
         return answer_;                                                                            \
     } while (0)
 
+bool program_is_host(enum program_kind kind)
+{
+    return kind == PROGRAM_ORDINARY || kind == PROGRAM_OCAML || kind == PROGRAM_HASKELL;
+}
+
 struct program program_of(const struct elf_file *file)
 {
     struct needs needs = needed_libraries(file);
@@ -171,10 +176,6 @@ struct program program_of(const struct elf_file *file)
                sanitizer->what);
     if (go_is_go(file))
         ANSWER(PROGRAM_GO, "is a Go program: Go moves its stacks, and walks them itself");
-    if (first_sign(seen, PROGRAM_OCAML))
-        ANSWER(PROGRAM_OCAML, "is a native OCaml program: OCaml walks its stacks itself");
-    if (first_sign(seen, PROGRAM_HASKELL) || (needs.gmp_or_ffi && has_haskell_text(file)))
-        ANSWER(PROGRAM_HASKELL, "is a Haskell program: its calls are not on the machine's stack");
     const char *loader = loader_of(file);
     const char *name = strrchr(loader, '/') ? strrchr(loader, '/') + 1 : loader;
     if (strncmp(name, "ld-musl", 7) == 0)
@@ -183,5 +184,9 @@ struct program program_of(const struct elf_file *file)
         ANSWER(PROGRAM_STATIC, "is statically linked: nothing can be loaded into it");
     if (strcmp(name, "ld-linux-x86-64.so.2") != 0)
         ANSWER(PROGRAM_OTHER_LOADER, "is loaded by %.80s, which is not glibc's", name);
+    if (first_sign(seen, PROGRAM_OCAML))
+        ANSWER(PROGRAM_OCAML, "is a native OCaml program: OCaml walks its stacks itself");
+    if (first_sign(seen, PROGRAM_HASKELL) || (needs.gmp_or_ffi && has_haskell_text(file)))
+        ANSWER(PROGRAM_HASKELL, "is a Haskell program: its calls are not on the machine's stack");
     ANSWER(PROGRAM_ORDINARY, "is dynamically linked, with glibc");
 }

@@ -12,12 +12,12 @@ enum program_kind {
     PROGRAM_SANITIZED, /* with AddressSanitizer or its like, which takes over what the runtime does
                         */
     PROGRAM_GO,
-    PROGRAM_OCAML, /* native code */
-    PROGRAM_HASKELL,
     PROGRAM_MUSL,
     PROGRAM_STATIC,       /* nothing can be loaded into it */
     PROGRAM_OTHER_LOADER, /* not that of glibc */
-    PROGRAM_ORDINARY,     /* loaded by glibc: the only kind that can have the runtime in it */
+    PROGRAM_OCAML,        /* native code; loaded by glibc, as those that follow */
+    PROGRAM_HASKELL,
+    PROGRAM_ORDINARY,
     PROGRAM_KINDS
 };
 
@@ -28,6 +28,9 @@ struct program {
     char
         reason[160]; /* one line, to stand behind the name of the program: "is a Go program: ..." */
 };
+
+/* Can the runtime be in it, and both go on as they should? Others are recorded from outside. */
+bool program_is_host(enum program_kind kind);
 
 /* elf_open_identity is enough to have opened it. */
 struct program program_of(const struct elf_file *file);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "edit/plan.h"
+#include "record/target.h"
 #include "runtime/channel_format.h"
 
 #include <errno.h>
@@ -101,7 +102,7 @@ static bool receive(int fd, struct channel_message *m, struct descriptors *came)
         came->count = (uint32_t)(bytes / sizeof came->items[0]);
         memcpy(came->items, CMSG_DATA(&room.header), bytes);
     }
-    return size == sizeof *m;
+    return size == sizeof *m || size == sizeof(struct channel_note);
 }
 
 static void reply(int fd, struct channel_message *m, const struct descriptors *sent)
@@ -217,7 +218,7 @@ static void answer(struct server *s, struct channel_message *m, int fd, int came
     int sent = -1;
     uint32_t kind = CHANNEL_REFUSED, flags = s->flags;
     if (m->kind == CHANNEL_HELLO && ((s->flags & CHANNEL_FOLLOW) || !s->arenas.count)) {
-        sent = server_make_arena(s, m, peer_pid(fd));
+        sent = server_make_arena(s, m, peer_pid(fd), false);
         if (sent < 0) {
             s->without_arena++;
             s->why_without = errno;
@@ -265,6 +266,58 @@ static void answer_several(struct server *s, struct channel_message *m, int fd,
     reply(fd, m, &sent);
 }
 
+/* --- programs that are started -------------------------------------------------------------------
+ */
+
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mode == b->st_mode && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* In doubt the runtime gets in, as it does into what is no program but has an interpreter. */
+static bool can_host(struct server *s, int file)
+{
+    struct server_program found = {.is_host = true};
+    struct ct_error why;
+    char path[PATH_BYTES];
+    bool from_outside = false;
+    if (fstat(file, &found.file) != 0)
+        return true;
+    for (size_t i = 0; i < s->programs.count; i++)
+        if (is_same_file(&s->programs.items[i].file, &found.file))
+            return s->programs.items[i].is_host;
+    found.is_host =
+        target_check_host(path_of(file, path), &from_outside, &why) == CT_OK || !from_outside;
+    vec_push(&s->programs, found);
+    return found.is_host;
+}
+
+/* Is it about a program that is started? */
+static bool take_note(struct server *s, struct channel_message *m, int fd, int came)
+{
+    const struct server_outsiders *o = s->outsiders;
+    uint32_t pid = (uint32_t)peer_pid(fd);
+    bool is_host = true;
+    switch (m->kind) {
+    case CHANNEL_RUN:
+        is_host = came < 0 || can_host(s, came);
+        if (o)
+            (is_host ? o->unexpect : o->expect)(o->context, pid);
+        m->kind = is_host ? CHANNEL_RUN_WITH : CHANNEL_RUN_WITHOUT;
+        break;
+    case CHANNEL_NOT_RUN:
+        if (o)
+            o->unexpect(o->context, pid);
+        break;
+    default:
+        return false;
+    }
+    send(fd, m, sizeof(struct channel_note), MSG_NOSIGNAL | MSG_DONTWAIT);
+    return true;
+}
+
 static void take_question(struct server *s, int fd)
 {
     static struct channel_message m;
@@ -277,7 +330,7 @@ static void take_question(struct server *s, int fd)
         return;
     if (is_ours && m.kind == CHANNEL_MAPS)
         answer_several(s, &m, fd, &files);
-    else if (is_ours)
+    else if (is_ours && !take_note(s, &m, fd, came))
         answer(s, &m, fd, came);
     for (uint32_t i = 0; i < files.count; i++)
         close(files.items[i]);

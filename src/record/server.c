@@ -202,6 +202,7 @@ void server_close(struct server *s, bool keep_arenas)
     }
     vec_free(&s->arenas);
     vec_free(&s->strangers);
+    vec_free(&s->programs);
     for (unsigned i = 0; i < 2; i++)
         if (s->listeners[i] >= 0)
             close(s->listeners[i]);
@@ -444,7 +445,8 @@ bool server_arena_reserve(struct server *s, size_t index, uint64_t bytes)
     return done;
 }
 
-int server_make_arena(struct server *s, const struct channel_message *m, uint64_t pid)
+int server_make_arena(struct server *s, const struct channel_message *m, uint64_t pid,
+                      bool from_outside)
 {
     /* In a namespace of its own the process does not know the numbers by which it is known here. */
     struct server_arena a = {.pid = pid, .parent_pid = m->parent_pid, .allocated = first_bytes(s)};
@@ -470,7 +472,7 @@ int server_make_arena(struct server *s, const struct channel_message *m, uint64_
         return -1;
     }
     bool has_run = s->is_attached || is_known(s, (uint32_t)pid);
-    if (s->is_outside && has_run && read_state(pid, &state)) {
+    if (from_outside && has_run && read_state(pid, &state)) {
         double tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
         a.utime_before_s = (double)state.utime * tick_s;
         a.stime_before_s = (double)state.stime * tick_s;

@@ -12,6 +12,8 @@
 #include "record/maps.h"
 #include "runtime/arena_format.h"
 
+#include <sys/stat.h>
+
 /* What was in an arena at some time. */
 struct arena_image {
     char *bytes; /* NULL: there is none */
@@ -55,6 +57,19 @@ struct server_waiting {
 
 struct channel_message;
 
+/* Who records programs that the runtime cannot be in, while others have it. */
+struct server_outsiders {
+    void (*expect)(void *context, uint32_t pid);   /* the process is about to run such a program */
+    void (*unexpect)(void *context, uint32_t pid); /* it does not, or runs another */
+    void *context;
+};
+
+/* Whether the runtime can be in a program, by its file. */
+struct server_program {
+    struct stat file;
+    bool is_host;
+};
+
 struct server {
     struct folder folder; /* holds the arenas */
     int listeners[2];     /* an abstract socket, and one in the folder */
@@ -76,6 +91,8 @@ struct server {
     VEC(struct server_arena) arenas; /* in the order in which processes came */
     VEC(struct server_stranger) strangers;
     VEC(struct server_waiting) waiting;
+    const struct server_outsiders *outsiders; /* NULL: they are not recorded */
+    VEC(struct server_program) programs;      /* that were asked for */
 };
 
 int server_open(struct server *server, uint64_t period_ns, uint32_t flags, struct ct_error *err);
@@ -97,8 +114,12 @@ void server_answer(struct server *server);
 /* Whoever still waits gets no answer. */
 void server_stop_making(struct server *server);
 
-/* A descriptor of a new arena, to be closed; -1: there is none, and errno says why. */
-int server_make_arena(struct server *server, const struct channel_message *hello, uint64_t pid);
+/*
+ * A descriptor of a new arena, to be closed; -1: there is none, and errno says why. `from_outside`:
+ * the process has not asked for it, and has no runtime in it.
+ */
+int server_make_arena(struct server *server, const struct channel_message *hello, uint64_t pid,
+                      bool from_outside);
 uint64_t server_arena_most(const struct server *server);
 
 /* Makes sure that an arena has so many bytes: for the supervisor itself, which cannot wait. */

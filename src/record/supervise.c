@@ -1,5 +1,6 @@
 #include "base/clock.h"
 #include "record/collect.h"
+#include "record/outside/outside_children.h"
 #include "record/outside/outside_run.h"
 #include "record/perf_samples.h"
 #include "record/prepare.h"
@@ -111,7 +112,8 @@ static void take_signal(int signals, pid_t child, struct recording *recording,
 
 /* Until the program has ended: answers, grows arenas, passes signals on. */
 static void supervise(struct server *server, pid_t child, int signals, struct recording *recording,
-                      struct perf_samples *perf, struct witness *witness)
+                      struct perf_samples *perf, struct witness *witness,
+                      struct outside_children *children)
 {
     const struct record_options *options = recording->options;
     enum { POLL_MS = 10, MOST_RINGS = 256 };
@@ -136,10 +138,12 @@ static void supervise(struct server *server, pid_t child, int signals, struct re
                           : passed < options->delay_s;
         if (perf)
             perf_samples_read(perf);
+        outside_children_read(children, false);
         if (paused != server->paused) {
             server_pause(server, paused);
             if (perf)
                 perf_rings_pause(&perf->rings, paused);
+            outside_children_pause(children, paused);
             if (!paused)
                 began_s = now_s() - stamp.time_s;
         }
@@ -283,7 +287,9 @@ static int run_program(const struct record_options *options, struct server *serv
     if (child == 0)
         run_child(options, server, path, runtime, &before, gate);
     struct perf_samples perf = {0};
+    struct outside_children children;
     struct recording recording = {.options = options, .server = server};
+    outside_children_begin(&children, server, options);
     int status = CT_OK;
     close(gate[0]);
     if (child < 0)
@@ -295,8 +301,10 @@ static int run_program(const struct record_options *options, struct server *serv
         if (child > 0)
             waitpid(child, NULL, 0);
     } else {
-        supervise(server, child, signals, &recording, options->perf.count ? &perf : NULL, &witness);
+        supervise(server, child, signals, &recording, options->perf.count ? &perf : NULL, &witness,
+                  &children);
         server_answer(server);
+        outside_children_read(&children, true);
         server_look_around(server); /* what has ended meanwhile ended now */
         *exit_status = WIFSIGNALED(recording.wait_status) ? 128 + WTERMSIG(recording.wait_status)
                                                           : WEXITSTATUS(recording.wait_status);
@@ -309,7 +317,9 @@ static int run_program(const struct record_options *options, struct server *serv
         if (status == CT_OK && second_output(options))
             status = options->engine->write_output(server, second_output(options), err);
         say_what_is_missing(server, path);
+        outside_children_say_what_is_missing(&children);
     }
+    outside_children_end(&children);
     if (recording.perf)
         perf_samples_end(&perf);
     witness_end(&witness);

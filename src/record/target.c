@@ -2,7 +2,7 @@
 
 #include "base/file.h"
 #include "base/vec.h"
-#include "elf/elf_file.h"
+#include "elf/program_kind.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -29,29 +29,6 @@ static char *search_path(const char *name)
     return found;
 }
 
-/* The dynamic linker that the file asks for; "" when it asks for none. */
-static void read_interpreter(const struct elf_file *file, char *out, size_t room)
-{
-    size_t count = 0;
-    GElf_Phdr p;
-    out[0] = '\0';
-    elf_getphdrnum(file->elf, &count);
-    for (size_t i = 0; i < count; i++) {
-        if (!gelf_getphdr(file->elf, (int)i, &p) || p.p_type != PT_INTERP)
-            continue;
-        bool is_there = p.p_offset < file->file.size && p.p_filesz < room &&
-                        p.p_filesz <= file->file.size - p.p_offset;
-        snprintf(out, room, "%.*s", is_there ? (int)p.p_filesz : 1,
-                 is_there ? (const char *)file->file.bytes + p.p_offset : "?");
-    }
-}
-
-static bool is_glibc(const char *interpreter)
-{
-    const char *name = strrchr(interpreter, '/');
-    return strcmp(name ? name + 1 : interpreter, "ld-linux-x86-64.so.2") == 0;
-}
-
 static bool is_elf(const char *path)
 {
     struct mapped_file file;
@@ -66,13 +43,12 @@ static bool is_elf(const char *path)
 static int check_elf(const char *path, bool *from_outside, struct ct_error *err)
 {
     struct elf_file file;
-    char interpreter[4096];
     if (elf_open_identity(path, &file, err) != CT_OK) {
         *from_outside = is_elf(path); /* of 32 bits */
         return CT_ERROR;
     }
     int status = CT_OK;
-    read_interpreter(&file, interpreter, sizeof interpreter);
+    struct program program = program_of(&file);
     *from_outside = true;
     if ((file.file.status.st_mode & (S_ISUID | S_ISGID)) &&
         (file.file.status.st_uid != geteuid() || geteuid() != getuid())) {
@@ -81,14 +57,8 @@ static int check_elf(const char *path, bool *from_outside, struct ct_error *err)
                          "libraries out of it",
                          path);
         *from_outside = geteuid() == 0;
-    } else if (!*interpreter) {
-        status = ct_fail(err,
-                         "%s: is statically linked; calltrail needs the dynamic linker to get into "
-                         "the program",
-                         path);
-    } else if (!is_glibc(interpreter)) {
-        status = ct_fail(err, "%s: is not linked to glibc (its dynamic linker is %s)", path,
-                         interpreter);
+    } else if (!program_is_host(program.kind)) {
+        status = ct_fail(err, "%s: %s", path, program.reason);
     }
     elf_close(&file);
     return status;

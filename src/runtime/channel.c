@@ -96,23 +96,38 @@ union descriptor_room {
     char bytes[CMSG_SPACE(sizeof(int[CHANNEL_MOST_FILES]))];
 };
 
-static bool send_message(int fd, const struct descriptors *files)
+static bool send_bytes(int fd, void *bytes, size_t size, const struct descriptors *files)
 {
     union descriptor_room room;
-    struct iovec part = {&message, sizeof message};
+    struct iovec part = {bytes, size};
     struct msghdr h = {.msg_iov = &part, .msg_iovlen = 1};
-    memcpy(message.secret, secret, sizeof secret);
     if (files->count) {
-        size_t bytes = files->count * sizeof files->items[0];
+        size_t file_bytes = files->count * sizeof files->items[0];
         memset(&room, 0, sizeof room);
         h.msg_control = &room;
-        h.msg_controllen = CMSG_SPACE(bytes);
+        h.msg_controllen = CMSG_SPACE(file_bytes);
         room.header.cmsg_level = SOL_SOCKET;
         room.header.cmsg_type = SCM_RIGHTS;
-        room.header.cmsg_len = CMSG_LEN(bytes);
-        memcpy(CMSG_DATA(&room.header), files->items, bytes);
+        room.header.cmsg_len = CMSG_LEN(file_bytes);
+        memcpy(CMSG_DATA(&room.header), files->items, file_bytes);
     }
-    return raw_syscall3(SYS_sendmsg, fd, (long)&h, MSG_NOSIGNAL) == sizeof message;
+    return raw_syscall3(SYS_sendmsg, fd, (long)&h, MSG_NOSIGNAL) == (long)size;
+}
+
+static bool send_message(int fd, const struct descriptors *files)
+{
+    memcpy(message.secret, secret, sizeof secret);
+    return send_bytes(fd, &message, sizeof message, files);
+}
+
+/* Is there an answer, before patience is at its end? */
+static bool wait_for_answer(int fd, int patience_ms)
+{
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    long came;
+    while ((came = raw_syscall3(SYS_poll, (long)&wait, 1, patience_ms)) == -EINTR)
+        ; /* a signal of the program's own */
+    return came > 0;
 }
 
 /* Waits for the answer; returns the descriptors that came along. */
@@ -123,13 +138,10 @@ static struct descriptors receive_message(int fd)
     struct iovec part = {&message, sizeof message};
     struct msghdr h = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
     int patience = message.kind == CHANNEL_HELLO ? CHANNEL_TIMEOUT_MS : CHANNEL_MAKING_TIMEOUT_MS;
     message.kind = 0;
-    long ready;
-    while ((ready = raw_syscall3(SYS_poll, (long)&wait, 1, patience)) == -EINTR)
-        ; /* a signal of the program's own */
-    if (ready <= 0 || raw_syscall3(SYS_recvmsg, fd, (long)&h, MSG_CMSG_CLOEXEC) != sizeof message ||
+    if (!wait_for_answer(fd, patience) ||
+        raw_syscall3(SYS_recvmsg, fd, (long)&h, MSG_CMSG_CLOEXEC) != sizeof message ||
         h.msg_controllen < CMSG_LEN(sizeof(int)) || room.header.cmsg_type != SCM_RIGHTS)
         return came;
     size_t bytes = room.header.cmsg_len - CMSG_LEN(0);
@@ -342,4 +354,45 @@ bool channel_ask_maps(struct channel_file *files, uint32_t count)
     for (uint32_t i = 0, k = 0; i < count; i++)
         files[i].map = has_map[i] ? map_answer(came.items[k++], &files[i].map_bytes) : NULL;
     return true;
+}
+
+/* --- programs that are started ------------------------------------------------------------------
+ */
+
+static_assert(offsetof(struct channel_message, pid) == offsetof(struct channel_note, pid),
+              "a note is the beginning of a message");
+
+/* Sends a note; its kind is then that of the answer, or 0. */
+static void exchange_note(struct channel_note *note, const struct descriptors *files)
+{
+    int fd = has_address ? connect_channel() : -1;
+    memcpy(note->secret, secret, sizeof secret);
+    bool is_sent = fd >= 0 && send_bytes(fd, note, sizeof *note, files);
+    note->kind = 0;
+    if (is_sent && wait_for_answer(fd, CHANNEL_TIMEOUT_MS))
+        raw_syscall6(SYS_recvfrom, fd, (long)note, sizeof *note, 0, 0, 0);
+    if (fd >= 0)
+        raw_syscall3(SYS_close, fd, 0, 0);
+}
+
+bool channel_may_host(int file, bool in_own_memory)
+{
+    struct channel_note note = {.kind = CHANNEL_RUN};
+    struct descriptors files = {.count = 1, .items = {file}};
+    if (in_own_memory) { /* a child that another thread makes meanwhile closes its copies */
+        lock_message();
+        held.files = files;
+    }
+    exchange_note(&note, &files);
+    if (in_own_memory) {
+        held.files.count = 0;
+        unlock_message();
+    }
+    return note.kind == CHANNEL_RUN_WITH;
+}
+
+void channel_say_not_run(void)
+{
+    struct channel_note note = {.kind = CHANNEL_NOT_RUN};
+    exchange_note(&note, &(struct descriptors){.count = 0});
 }

@@ -40,12 +40,26 @@ enum channel_kind {
     CHANNEL_MAPS_ARE, /* their descriptors; text has a byte for each file: has it a map (1), and its
                          languages (enum arena_language, twice) */
     CHANNEL_VDSO,     /* asks for the map of the vdso, of which there is no file */
+    /* Of the program that the process is about to run: */
+    CHANNEL_RUN,         /* the file's descriptor comes along. The answer is */
+    CHANNEL_RUN_WITH,    /* with the runtime in it, */
+    CHANNEL_RUN_WITHOUT, /* or that it could not live there: it is expected, to be recorded from
+                            outside */
+    CHANNEL_NOT_RUN,     /* it did not come to be after all; the answer is CHANNEL_NOT_RUN, too */
 };
 
 enum channel_flags {
     CHANNEL_FOLLOW = 1,
     CHANNEL_VERIFY = 2,
     CHANNEL_DETACHES = 4 /* measuring ends before the program does: its code must be put back */
+};
+
+/* The beginning of a message, and all of one about a program: it may lie on a small stack. */
+struct channel_note {
+    uint32_t kind;
+    uint32_t text_bytes;
+    char secret[CHANNEL_NAME_BYTES];
+    uint64_t pid;
 };
 
 struct channel_message {

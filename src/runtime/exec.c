@@ -90,14 +90,6 @@ static bool is_missing(int folder, const char *path, int flags, long *status)
     return *status == -ENOENT || *status == -ENOTDIR;
 }
 
-static struct exec_environment environment_for(int folder, const char *path,
-                                               char *const environment[], int flags)
-{
-    if (!follow || !exec_is_host(folder, path, flags))
-        return (struct exec_environment){.variables = environment};
-    return exec_environment_make(environment);
-}
-
 long exec_at(int folder, const char *path, char *const arguments[], char *const environment[],
              int flags)
 {
@@ -106,14 +98,18 @@ long exec_at(int folder, const char *path, char *const arguments[], char *const 
         return status;
     enum leave leave = find_leave();
     struct exec_environment ours = {.variables = environment};
-    if (leave == LEAVE_ALL)
-        ours = environment_for(folder, path, environment, flags);
+    bool is_followed = leave == LEAVE_ALL && follow;
+    bool is_host = is_followed && exec_is_host(folder, path, flags);
+    if (is_host)
+        ours = exec_environment_make(environment);
     struct thread *t = stop_sampling(leave);
     status = folder == AT_FDCWD && !flags
                  ? raw_syscall3(SYS_execve, (long)path, (long)arguments, (long)ours.variables)
                  : raw_syscall6(SYS_execveat, folder, (long)path, (long)arguments,
                                 (long)ours.variables, flags, 0);
     exec_environment_free(&ours); /* the new program did not come to be */
+    if (is_followed && !is_host)
+        channel_say_not_run();
     if (t)
         event_start(t);
     return status;

@@ -109,6 +109,14 @@ bool channel_ask_maps(struct channel_file *files, uint32_t count);
 /* The edit plan of a file. */
 const void *channel_ask_plan(int file, const char *path, size_t *bytes);
 
+/*
+ * Can the runtime be in the program of a file? If not, the supervisor expects this process to run
+ * it, until it hears that it did not. `in_own_memory`: not in a child of vfork, which may write to
+ * its stack only. Nobody is there, or answers: no.
+ */
+bool channel_may_host(int file, bool in_own_memory);
+void channel_say_not_run(void);
+
 /* --- modules (modules.c) ------------------------------------------------------------------- */
 
 /* Makes the set of modules new from what the dynamic linker has loaded. */

@@ -13,14 +13,21 @@ build() { # program, source, compiler and flags
     "$@" -g -pthread -o "$work/$program" "tests/outside/$source.c" || echo "FAIL outside: $program cannot be built"
 }
 build deep deep gcc -O0 # with frame pointers
-for name in shares strict lives kernel_time service; do
+for name in shares strict lives kernel_time service alternate spawn; do
     build $name $name gcc -O1
 done
 gcc -O2 -shared -fPIC -D_GNU_SOURCE -o "$work/same_tick.so" tests/outside/same_tick.c ||
     echo "FAIL outside: same_tick cannot be built"
 build shares_static shares gcc -O1 -static
 build shares_asan shares gcc -O1 -fsanitize=address
+build shares_tsan shares gcc -O1 -fsanitize=thread
+build elsewhere shares gcc -O1 -Wl,--dynamic-linker=/nonexistent/ld.so
+build limits ../torture/launch_limits gcc -O1
 build shares_stripped shares gcc -O1 -static -s
 build shares_musl shares musl-gcc -O1
 build shares_musl_static shares musl-gcc -O1 -static
-python3 tests/outside/outside.py "$work" "$@"
+status=0
+for checks in outside children; do
+    python3 tests/outside/$checks.py "$work" "$@" || status=1
+done
+exit $status

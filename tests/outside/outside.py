@@ -1,7 +1,5 @@
-"""record --outside and -p, on programs whose truth is known. Arguments: the folder of the built
-programs, and what to run of the checks (all)."""
+"""record --outside and -p, on programs whose truth is known."""
 import collections
-import json
 import os
 import random
 import re
@@ -9,83 +7,10 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import threading
 
-work = sys.argv[1]
-only = sys.argv[2] if len(sys.argv) > 2 else ""
-calltrail = os.environ["CALLTRAIL"]
-profile = os.path.join(work, "p.ctp")
-failed = False
-
-
-class Failed(Exception):
-    pass
-
-
-def must(holds, why):
-    if not holds:
-        raise Failed(why)
-
-
-def path(name):
-    return os.path.join(work, name)
-
-
-def run(command, **options):
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
-
-
-def record(*arguments, **options):
-    if os.path.exists(profile):
-        os.unlink(profile)
-    return run([calltrail, "record", "--verify", "-o", profile, *arguments], **options)
-
-
-def facts():
-    done = run([calltrail, "info", "--check", "--json", profile])
-    must(done.returncode == 0, "info: " + done.stderr)
-    return json.loads(done.stdout)
-
-
-def contexts():
-    """Frames, outermost first, and nanoseconds, of each context."""
-    done = run([calltrail, "export", "--to", "folded", profile])
-    must(done.returncode == 0, "export: " + done.stderr)
-    found = collections.Counter()
-    for line in done.stdout.splitlines():
-        stack, value = line.rsplit(" ", 1)
-        found[tuple(frame.split(" [")[0] for frame in stack.split(";"))] += int(value)
-    return found
-
-
-def share(found, *frames):
-    """Of contexts in which these frames follow each other, in turn."""
-    total = sum(found.values())
-    some = sum(value for stack, value in found.items()
-               if any(stack[i:i + len(frames)] == frames for i in range(len(stack))))
-    return some / total if total else 0
-
-
-def same_as_plain(command, done, launch=()):
-    plain = run([*launch, *command])
-    must((plain.stdout, plain.returncode) == (done.stdout, done.returncode),
-         "plain: %r %d, recorded: %r %d %s" % (plain.stdout, plain.returncode, done.stdout,
-                                               done.returncode, done.stderr))
-
-
-def check_shares(least=0.99, samples=50):
-    """The programs of shares.c."""
-    p, found = facts(), contexts()
-    must(p["samples"] >= samples, "%d samples" % p["samples"])
-    must(p["lost"] == 0 and p["verify_differ"] == 0 and p["verify_checked"] == p["samples"],
-         "lost %d, differ %d of %d" % (p["lost"], p["verify_differ"], p["verify_checked"]))
-    must(p["walks_complete"] >= least * p["samples"],
-         "%d of %d walks complete" % (p["walks_complete"], p["samples"]))
-    right = share(found, "right", "hot")
-    must(abs(right - 2 / 3) < 0.25, "right has %.3f" % right)
-    must(share(found, "hot") > 0.95, "hot has %.3f" % share(found, "hot"))
-
+from harness import (Recorder, calltrail, check_shares, contexts, facts, must, path, profile, record, run,
+                     run_checks, same_as_plain, share, work)
 
 # --- programs that no runtime gets into ------------------------------------------------------------
 
@@ -115,13 +40,6 @@ def program(name, **options):
         must("recording from outside" in done.stderr and done.stderr.count("\n") == 1, done.stderr)
         check_shares(**options)
     return check
-
-
-def sanitized():
-    command = [path("shares_asan"), "60"]
-    done = record("--outside", *command)
-    same_as_plain(command, done)
-    check_shares()
 
 
 def stripped():
@@ -203,6 +121,18 @@ def windows():
     must(p["cut_by_window"] == 0 and p["walks_complete"] == p["samples"] > 20, "not whole")
 
 
+def alternate_stack():
+    """The stack that a handler's alternate one has interrupted is not in the window: that is said."""
+    for command in ([path("alternate")], [path("alternate"), "low"]):
+        done = record("--outside", *command)
+        same_as_plain(command, done)
+        p, found = facts(), contexts()
+        must(p["samples"] > 20 and p["verify_differ"] == 0 and p["cut_by_window"] == 0, str(p))
+        must(share(found, "handler", "hot") > 0.9, str(found))
+        must(sum(value for stack, value in found.items() if "callers are on another stack" in stack[0]) >
+             0.9 * sum(found.values()), str(found))
+
+
 def larger_windows():
     """
     The window grows with the stacks; each sample counts once, of threads and children that were
@@ -279,24 +209,6 @@ select count(*), sum(length(t)) from (select hex(i * 7919 % 100003) as t from n 
 """
 
 # --- processes that run already --------------------------------------------------------------------
-
-class Recorder:
-    """record -p that has begun: it says so."""
-
-    def __init__(self, *arguments):
-        if os.path.exists(profile):
-            os.unlink(profile)
-        self.process = subprocess.Popen(
-            [calltrail, "record", "--verify", "-o", profile, *arguments],
-            stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.first = self.process.stderr.readline()
-
-    def end(self):
-        out, err = self.process.communicate(timeout=120)
-        must(out == "", "output: " + out)
-        self.errors = err
-        return self.process.returncode
-
 
 def start_lives(letters):
     return subprocess.Popen([path("lives"), letters], stdin=subprocess.PIPE,
@@ -481,7 +393,8 @@ def doctor():
     for status, pattern, arguments in [
             (0, "program +%s: can be recorded$" % path("shares"), [path("shares")]),
             (0, "can be recorded from outside only: .* is statically linked", [path("shares_static")]),
-            (0, "can be recorded from outside only: .* not linked to glibc", [path("shares_musl")]),
+            (0, "can be recorded from outside only: .* linked with musl", [path("shares_musl")]),
+            (0, "can be recorded from outside only: .* AddressSanitizer", [path("shares_asan")]),
             (1, "cannot be recorded: .* no such program", ["no-such-program"]),
             (0, "process %d can be recorded" % os.getpid(), ["-p", str(os.getpid())]),
             (1, "there is no process 999999", ["-p", "999999"]),
@@ -653,11 +566,13 @@ CHECKS = [
     ("a static program without names", stripped),
     ("a setuid program", setuid_program),
     ("a program under strict seccomp", strict_seccomp),
-    ("a program with AddressSanitizer", sanitized),
+    ("a program with AddressSanitizer", program("shares_asan")),
+    ("a program with ThreadSanitizer", program("shares_tsan")),
     ("busybox", busybox),
     ("children and what they run", children),
     ("--delay and --duration", times),
     ("stacks higher than the window", windows),
+    ("a handler on an alternate stack", alternate_stack),
     ("the window grows with the stacks", larger_windows),
     ("10 kHz: samples are there or counted as lost", fast),
     ("the same ticks: perl", same_tick("perl", "-e", PERL)),
@@ -681,18 +596,4 @@ CHECKS = [
     ("kernel time", kernel_time),
 ]
 
-probe = run([calltrail, "record", "--outside", "-o", profile, "true"])
-if probe.returncode and "not permitted" in probe.stderr:
-    print("skip outside: " + probe.stderr.strip())
-    sys.exit(0)
-for name, check in CHECKS:
-    if not re.search(only, name):
-        continue
-    try:
-        why = check()
-        print("%s outside: %s%s" % ("skip" if why else "ok", name, ": " + why if why else ""))
-    except (Failed, subprocess.TimeoutExpired) as error:
-        print("FAIL outside: %s: %s" % (name, error))
-        failed = True
-    sys.stdout.flush()
-sys.exit(failed)
+run_checks(CHECKS)

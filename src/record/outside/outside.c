@@ -1,10 +1,13 @@
 #include "record/outside/outside.h"
 
+#include "base/clock.h"
 #include "record/kernel_names.h"
 #include "record/outside/outside_walk.h"
 #include "record/outside/outside_window.h"
 
+#include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int outside_begin(struct outside *o, struct server *server, const struct outside_wanted *wanted,
@@ -34,16 +37,60 @@ struct outside_process *outside_find(const struct outside *o, uint32_t pid)
     return NULL;
 }
 
-int outside_follow(struct outside *o, pid_t child, struct ct_error *err)
+/* Its threads have events each, of which one will call exec: the others end then. */
+static int follow_threads(struct outside *o, pid_t pid, bool *is_gone, struct ct_error *err)
+{
+    char path[64];
+    int status = CT_OK;
+    *is_gone = true;
+    snprintf(path, sizeof path, "/proc/%d/task", pid);
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+    while (folder && status == CT_OK && (entry = readdir(folder))) {
+        pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+        bool has_ended = true;
+        if (tid > 0)
+            status = outside_events_add(&o->events, tid, pid, true, &has_ended, err);
+        *is_gone &= has_ended;
+    }
+    if (folder)
+        closedir(folder);
+    return status;
+}
+
+int outside_follow(struct outside *o, pid_t pid, uint32_t parent, struct ct_error *err)
 {
     bool is_gone;
-    CT_TRY(outside_events_add(&o->events, child, true, &is_gone, err));
+    uint64_t now = now_ns(); /* what the rings tell from before is of another of that number */
+    CT_TRY(follow_threads(o, pid, &is_gone, err));
     if (is_gone)
         return ct_fail(err, "the program could not be started: its process has gone");
-    struct outside_process *p = outside_process_new((uint32_t)child, 0, 0);
-    outside_thread_add(p, (uint32_t)child, "", 0);
+    struct outside_process *p = outside_process_new((uint32_t)pid, parent, now);
+    p->listed_ns = now;
+    p->awaits_exec = true;
+    outside_thread_add(p, (uint32_t)pid, "", 0);
     vec_push(&o->processes, p);
     return CT_OK;
+}
+
+static void remove_process(struct outside *o, struct outside_process *p)
+{
+    uint32_t origin = p->origin;
+    for (size_t i = 0; i < o->processes.count; i++)
+        if (o->processes.items[i] == p)
+            o->processes.items[i] = o->processes.items[--o->processes.count];
+    outside_process_free(p);
+    for (size_t i = 0; i < o->processes.count; i++)
+        if (o->processes.items[i]->origin == origin)
+            return; /* the events of those that it made would end with its own */
+    outside_events_drop(&o->events, origin);
+}
+
+void outside_unfollow(struct outside *o, pid_t pid)
+{
+    struct outside_process *p = outside_find(o, (uint32_t)pid);
+    if (p && p->awaits_exec)
+        remove_process(o, p);
 }
 
 /* --- processes and threads ---------------------------------------------------------------------
@@ -62,6 +109,7 @@ static void take_fork(struct outside *o, const struct outside_record *r)
         outside_process_copy(p, parent);
         p->listed_ns = parent->listed_ns;
         p->begin_ns = parent->begin_ns;
+        p->origin = parent->origin;
         vec_push(&o->processes, p);
     }
     if (!outside_thread_find(p, r->tid))
@@ -73,10 +121,7 @@ static void end_process(struct outside *o, struct outside_process *p, uint64_t t
 {
     if (p->has_arena)
         outside_header(&p->arena)->said_ns = time_ns;
-    for (size_t i = 0; i < o->processes.count; i++)
-        if (o->processes.items[i] == p)
-            o->processes.items[i] = o->processes.items[--o->processes.count];
-    outside_process_free(p);
+    remove_process(o, p);
 }
 
 static void take_exit(struct outside *o, const struct outside_record *r)
@@ -99,7 +144,7 @@ static void take_exec(struct outside_process *p, const struct outside_record *r)
     if (p->has_arena)
         outside_header(&p->arena)->said_ns = r->time_ns;
     outside_process_forget(p);
-    p->has_arena = false;
+    p->has_arena = p->awaits_exec = false;
     p->has_called_exec = true;
     p->start_ns = p->listed_ns = r->time_ns;
     p->begin_ns = 0;
@@ -143,9 +188,13 @@ static void take_mapping(struct outside *o, const struct outside_record *r)
 /* What cannot be charged to a process is said of the first. */
 static void settle_losses(struct outside *o)
 {
-    if (!o->server->arenas.count)
+    const struct server *s = o->server;
+    size_t first = 0;
+    while (first < s->arenas.count && s->arenas.items[first].header->source != SOURCE_OUTSIDE)
+        first++;
+    if (first == s->arenas.count)
         return;
-    struct arena_header *h = o->server->arenas.items[0].header;
+    struct arena_header *h = s->arenas.items[first].header;
     h->lost[LOST_IN_RING] += o->lost;
     h->lost[LOST_NO_THREAD] += o->unattributed;
     o->lost = o->unattributed = 0;
@@ -212,7 +261,8 @@ static void list_the_rest(struct outside *o)
 {
     for (size_t i = 0; i < o->processes.count; i++) {
         struct outside_process *p = o->processes.items[i];
-        if (!outside_process_need_arena(p, o->server, o->events.window_bytes))
+        if (p->awaits_exec ||
+            !outside_process_need_arena(p, o->server, o->events.window_bytes))
             continue;
         for (size_t k = 0; k < p->threads.count; k++) {
             const struct outside_thread *t = p->threads.items[k];
@@ -233,4 +283,26 @@ void outside_read(struct outside *o, bool all)
     settle_losses(o);
     if (!all)
         outside_window_adapt(o);
+}
+
+void outside_say_what_is_missing(const struct outside *o)
+{
+    uint64_t lost = 0;
+    for (size_t i = 0; i < o->server->arenas.count; i++)
+        lost += o->server->arenas.items[i].header->lost[LOST_IN_RING];
+    if (lost)
+        fprintf(stderr,
+                "calltrail: %llu records are lost: the kernel's rings were full; a lower frequency "
+                "(-F) or a smaller window (--window) needs less\n",
+                (unsigned long long)lost);
+    if (o->cut * 100 > o->samples)
+        fprintf(stderr,
+                "calltrail: %.0f%% of the stacks are higher than the window of %u KB; --window 63 "
+                "is the most\n",
+                100.0 * (double)o->cut / (double)o->samples,
+                (unsigned)(o->events.window_bytes >> 10));
+    if (o->samples_32)
+        fprintf(stderr,
+                "calltrail: %llu samples are of 32-bit programs, whose callers are not known\n",
+                (unsigned long long)o->samples_32);
 }

@@ -26,8 +26,14 @@ int outside_begin(struct outside *outside, struct server *server,
                   const struct outside_wanted *wanted, bool verify, struct ct_error *err);
 void outside_end(struct outside *outside);
 
-/* Follows a child that waits to call exec. */
-int outside_follow(struct outside *outside, pid_t child, struct ct_error *err);
+/* Follows a process that waits to call exec, with all that it starts from then on. */
+int outside_follow(struct outside *outside, pid_t pid, uint32_t parent, struct ct_error *err);
+
+/* It does not call exec after all. */
+void outside_unfollow(struct outside *outside, pid_t pid);
+
+/* On stderr: what was lost, cut, or not walked. */
+void outside_say_what_is_missing(const struct outside *outside);
 
 /* Takes what is in the rings. To be called every few milliseconds; `all`: at the end. */
 void outside_read(struct outside *outside, bool all);

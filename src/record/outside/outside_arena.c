@@ -10,7 +10,7 @@ struct outside_arena outside_arena_make(struct server *server, uint32_t pid, uin
 {
     struct channel_message hello = {.pid = pid, .parent_pid = parent_pid};
     struct outside_arena a = {server, SIZE_MAX};
-    int fd = server_make_arena(server, &hello, pid);
+    int fd = server_make_arena(server, &hello, pid, true);
     if (fd < 0)
         return a;
     close(fd);

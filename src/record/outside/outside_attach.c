@@ -21,7 +21,7 @@ static void read_name(uint32_t pid, uint32_t tid, char name[OUTSIDE_NAME_BYTES])
         fclose(file);
 }
 
-static uint32_t parent_of(uint32_t pid)
+uint32_t outside_parent_of(uint32_t pid)
 {
     char path[64], line[256];
     unsigned parent = 0;
@@ -49,7 +49,8 @@ static int attach_threads(struct outside *o, struct outside_process *p, bool *is
         if (!tid || outside_thread_find(p, tid))
             continue;
         if (!o->events.is_wide)
-            status = outside_events_add(&o->events, (pid_t)tid, false, &is_gone, err);
+            status = outside_events_add(&o->events, (pid_t)tid, (pid_t)p->origin, false, &is_gone,
+                                        err);
         if (status != CT_OK || is_gone)
             continue;
         read_name(p->pid, tid, name);
@@ -63,7 +64,7 @@ static int attach_threads(struct outside *o, struct outside_process *p, bool *is
 
 static struct outside_process *add_process(struct outside *o, uint32_t pid)
 {
-    struct outside_process *p = outside_process_new(pid, parent_of(pid), now_ns());
+    struct outside_process *p = outside_process_new(pid, outside_parent_of(pid), now_ns());
     vec_push(&o->processes, p);
     return p;
 }
@@ -94,13 +95,13 @@ static bool add_children(struct outside *o, const struct outside_process *p)
  * read again until nothing is new. One that got its events both ways is known by its own
  * (outside_thread's own).
  */
-static int attach_all(struct outside *o, struct ct_error *err)
+static int attach_all(struct outside *o, size_t first, struct ct_error *err)
 {
     enum { MOST_ROUNDS = 1000 };
     bool is_new = true;
     for (unsigned round = 0; is_new && round < MOST_ROUNDS; round++) {
         is_new = false;
-        for (size_t i = 0; i < o->processes.count; i++) {
+        for (size_t i = first; i < o->processes.count; i++) {
             CT_TRY(attach_threads(o, o->processes.items[i], &is_new, err));
             if (o->events.wanted.follow)
                 is_new |= add_children(o, o->processes.items[i]);
@@ -110,17 +111,17 @@ static int attach_all(struct outside *o, struct ct_error *err)
 }
 
 /* Where two descriptors for each thread and processor are too many, two for each processor do. */
-static int attach_with_few_descriptors(struct outside *o, struct ct_error *err)
+static int attach_with_few_descriptors(struct outside *o, size_t first, struct ct_error *err)
 {
     struct ct_error wide;
-    int status = attach_all(o, err);
-    if (status == CT_OK || !o->events.lacks_descriptors ||
+    int status = attach_all(o, first, err);
+    if (status == CT_OK || first || !o->events.lacks_descriptors ||
         outside_events_widen(&o->events, &wide) != CT_OK)
         return status;
     for (size_t i = 0; i < o->processes.count; i++)
         for (size_t k = 0; k < o->processes.items[i]->threads.count; k++)
             o->processes.items[i]->threads.items[k]->own = 0;
-    return attach_all(o, err);
+    return attach_all(o, first, err);
 }
 
 /*
@@ -161,6 +162,7 @@ static int check_process(pid_t pid, struct ct_error *err)
 
 int outside_attach(struct outside *o, const pid_t *pids, size_t count, struct ct_error *err)
 {
+    size_t first = o->processes.count; /* those before are known */
     for (size_t i = 0; i < count; i++) {
         CT_TRY(check_process(pids[i], err));
         make_maps(o, (uint32_t)pids[i]);
@@ -168,8 +170,8 @@ int outside_attach(struct outside *o, const pid_t *pids, size_t count, struct ct
     for (size_t i = 0; i < count; i++)
         if (!outside_find(o, (uint32_t)pids[i]))
             add_process(o, (uint32_t)pids[i]);
-    CT_TRY(attach_with_few_descriptors(o, err));
-    for (size_t i = 0; i < o->processes.count; i++)
+    CT_TRY(attach_with_few_descriptors(o, first, err));
+    for (size_t i = first; i < o->processes.count; i++)
         list_process(o, o->processes.items[i]);
     for (size_t i = 0; i < count; i++) {
         const struct outside_process *p = outside_find(o, (uint32_t)pids[i]);

@@ -10,4 +10,7 @@
  */
 int outside_attach(struct outside *outside, const pid_t *pids, size_t count, struct ct_error *err);
 
+/* 0: it is gone. */
+uint32_t outside_parent_of(uint32_t pid);
+
 #endif

@@ -183,18 +183,20 @@ static int open_at_ring(struct perf_event_attr *a, pid_t tid, const struct outsi
     return -1;
 }
 
-static void keep_event(struct outside_events *e, int fd, uint64_t id, pid_t tid, bool sampling)
+static void keep_event(struct outside_events *e, int fd, uint64_t id, pid_t tid, uint32_t origin,
+                       bool sampling)
 {
     key_set_add(&e->ids, &id);
     vec_push(&e->events, (struct outside_event){.fd = fd,
                                                 .tid = (uint32_t)tid,
+                                                .origin = origin,
                                                 .is_sampling = sampling,
                                                 .generation = e->generation,
                                                 .opened_ns = now_ns()});
 }
 
-int outside_events_add(struct outside_events *e, pid_t tid, bool on_exec, bool *is_gone,
-                       struct ct_error *err)
+int outside_events_add(struct outside_events *e, pid_t tid, pid_t origin, bool on_exec,
+                       bool *is_gone, struct ct_error *err)
 {
     struct perf_event_attr samples = describe_samples(e, on_exec);
     struct perf_event_attr tale = describe_tale(e, on_exec);
@@ -215,7 +217,7 @@ int outside_events_add(struct outside_events *e, pid_t tid, bool on_exec, bool *
                 e->lacks_descriptors = errno == EMFILE || errno == ENFILE;
                 return outside_refuse(errno, &e->wanted, tid, err);
             }
-            keep_event(e, fd, id, tid, sampling);
+            keep_event(e, fd, id, tid, (uint32_t)origin, sampling);
         }
     }
     return CT_OK;
@@ -239,7 +241,7 @@ int outside_events_widen(struct outside_events *e, struct ct_error *err)
         int fd = open_at_ring(a, ALL_PROCESSES, r, &id);
         if (fd < 0)
             return outside_refuse(errno, &e->wanted, 0, err);
-        keep_event(e, fd, id, ALL_PROCESSES, r->has_samples);
+        keep_event(e, fd, id, ALL_PROCESSES, 0, r->has_samples);
     }
     e->is_wide = true;
     return CT_OK;
@@ -266,6 +268,17 @@ static uint64_t lost_by(const struct outside_event *event)
     bool is_known = event->is_sampling && event->fd >= 0 &&
                     read(event->fd, values, sizeof values) == sizeof values;
     return is_known ? values[1] : 0;
+}
+
+void outside_events_drop(struct outside_events *e, uint32_t origin)
+{
+    for (size_t i = 0; i < e->events.count; i++) {
+        struct outside_event *event = &e->events.items[i];
+        if (e->is_wide || event->origin != origin || event->fd < 0)
+            continue;
+        e->lost_before += lost_by(event);
+        close_event(event);
+    }
 }
 
 uint64_t outside_events_lost(const struct outside_events *e)
@@ -298,9 +311,9 @@ bool outside_events_enlarge(struct outside_events *e)
     return true;
 }
 
-int outside_events_renew(struct outside_events *e, pid_t tid)
+int outside_events_renew(struct outside_events *e, pid_t tid, uint32_t origin, bool on_exec)
 {
-    struct perf_event_attr a = describe_samples(e, false);
+    struct perf_event_attr a = describe_samples(e, on_exec);
     if (e->is_wide) {
         tid = ALL_PROCESSES;
         a.inherit = a.inherit_thread = 0;
@@ -312,7 +325,7 @@ int outside_events_renew(struct outside_events *e, pid_t tid)
         int fd = open_at_ring(&a, tid, &e->rings.items[i], &id);
         if (fd < 0)
             return errno == ESRCH ? CT_OK : CT_ERROR;
-        keep_event(e, fd, id, tid, true);
+        keep_event(e, fd, id, tid, origin, true);
     }
     return CT_OK;
 }

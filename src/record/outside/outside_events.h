@@ -30,6 +30,7 @@ struct outside_wanted {
 struct outside_event {
     int fd; /* -1: it is closed */
     uint32_t tid;
+    uint32_t origin; /* the process that it was opened for */
     bool is_sampling;
     uint32_t generation; /* of its window */
     uint64_t opened_ns;
@@ -71,11 +72,14 @@ int outside_events_begin(struct outside_events *events, const struct outside_wan
 void outside_events_end(struct outside_events *events);
 
 /*
- * Opens the events of a thread; `on_exec`: they sleep until it runs a program. A thread that has
- * ended meanwhile is no error: `is_gone` says so.
+ * Opens the events of a thread of the process `origin`; `on_exec`: they sleep until it runs a
+ * program. A thread that has ended meanwhile is no error: `is_gone` says so.
  */
-int outside_events_add(struct outside_events *events, pid_t tid, bool on_exec, bool *is_gone,
-                       struct ct_error *err);
+int outside_events_add(struct outside_events *events, pid_t tid, pid_t origin, bool on_exec,
+                       bool *is_gone, struct ct_error *err);
+
+/* Closes the events that were opened for a process: those that others inherited end with them. */
+void outside_events_drop(struct outside_events *events, uint32_t origin);
 
 /*
  * Instead of all those that were opened: events of all processes, one of each kind on each
@@ -91,7 +95,7 @@ int outside_events_widen(struct outside_events *events, struct ct_error *err);
  * Returns false where there is no larger one.
  */
 bool outside_events_enlarge(struct outside_events *events);
-int outside_events_renew(struct outside_events *events, pid_t tid);
+int outside_events_renew(struct outside_events *events, pid_t tid, uint32_t origin, bool on_exec);
 void outside_events_switch(struct outside_events *events, bool failed);
 
 /* The event of an id, or NULL. */

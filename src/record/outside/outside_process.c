@@ -6,7 +6,7 @@
 struct outside_process *outside_process_new(uint32_t pid, uint32_t parent_pid, uint64_t start_ns)
 {
     struct outside_process *p = must_calloc(1, sizeof *p);
-    p->pid = pid;
+    p->pid = p->origin = pid;
     p->parent_pid = parent_pid;
     p->start_ns = start_ns;
     return p;

@@ -36,6 +36,8 @@ struct outside_process {
     uint64_t start_ns;    /* of the program that runs in it */
     uint64_t listed_ns;   /* what was mapped before is known */
     uint64_t begin_ns;    /* samples from before cannot be attributed with certainty */
+    uint32_t origin;      /* whose events its threads have: that process's, or what it inherited */
+    bool awaits_exec;     /* its events sleep until then: nothing is known of it */
     bool has_called_exec; /* and what runs now is not known yet */
     bool has_arena;
     struct outside_arena arena;

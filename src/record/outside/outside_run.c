@@ -83,7 +83,7 @@ static int start_program(struct run *run, const char *path, const sigset_t *mask
     close(gate[0]);
     close(begun[1]);
     int status = run->child < 0 ? ct_fail_errno(err, errno, "%s: no process for it", path)
-                                : outside_follow(&run->outside, run->child, err);
+                                : outside_follow(&run->outside, run->child, 0, err);
     if (status == CT_OK && write(gate[1], "", 1) != 1)
         status = ct_fail_errno(err, errno, "the program cannot be told to begin");
     close(gate[1]);
@@ -211,36 +211,20 @@ static void supervise(struct run *run)
 static void say_what_is_missing(const struct run *run, const char *path)
 {
     const struct server *s = run->recording.server;
-    uint64_t lost = 0, no_room = 0;
-    for (size_t i = 0; i < s->arenas.count; i++) {
-        lost += s->arenas.items[i].header->lost[LOST_IN_RING];
+    uint64_t no_room = 0;
+    for (size_t i = 0; i < s->arenas.count; i++)
         no_room += s->arenas.items[i].header->lost[LOST_NO_ROOM];
-    }
     if (!s->arenas.count)
         fprintf(stderr, "calltrail: %s: nothing was recorded\n", path ? path : "the processes");
-    if (lost)
-        fprintf(stderr,
-                "calltrail: %llu records are lost: the kernel's rings were full; a lower frequency "
-                "(-F) or a smaller window (--window) needs less\n",
-                (unsigned long long)lost);
     if (no_room)
         fprintf(stderr, "calltrail: %llu samples are lost: no room in %s\n",
                 (unsigned long long)no_room, s->folder.path);
-    if (run->outside.cut * 100 > run->outside.samples)
-        fprintf(stderr,
-                "calltrail: %.0f%% of the stacks are higher than the window of %u KB; --window 63 "
-                "is the most\n",
-                100.0 * (double)run->outside.cut / (double)run->outside.samples,
-                (unsigned)(run->outside.events.window_bytes >> 10));
+    outside_say_what_is_missing(&run->outside);
     size_t alive = run->child ? run->outside.processes.count : 0;
     if (alive)
         fprintf(stderr, "calltrail: %zu process%s on (pid %u%s), recorded up to here\n", alive,
                 alive == 1 ? " goes" : "es go", run->outside.processes.items[0]->pid,
                 alive == 1 ? "" : ", …");
-    if (run->outside.samples_32)
-        fprintf(stderr,
-                "calltrail: %llu samples are of 32-bit programs, whose callers are not known\n",
-                (unsigned long long)run->outside.samples_32);
 }
 
 static int finish(struct run *run, const char *path, int *exit_status, struct ct_error *err)
@@ -315,7 +299,7 @@ int outside_try(pid_t pid, bool in_kernel, struct ct_error *err)
         .period_ns = 1000000000, .in_user = true, .in_kernel = in_kernel};
     bool is_gone;
     CT_TRY(outside_events_begin(&events, &wanted, err));
-    int status = outside_events_add(&events, pid, true, &is_gone, err);
+    int status = outside_events_add(&events, pid, pid, true, &is_gone, err);
     outside_events_end(&events);
     return status == CT_OK && is_gone ? ct_fail(err, "there is no process %d", pid) : status;
 }

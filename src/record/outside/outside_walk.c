@@ -26,7 +26,8 @@ struct sample_memory {
     const struct outside_process *process;
     const struct outside_sample *sample;
     uint64_t sp;
-    bool was_cut; /* it would have read on behind the window */
+    bool was_cut;     /* it would have read on behind the window */
+    uint64_t missing; /* what it could not read, in the end */
 };
 
 static bool find_stack(struct walk_memory *memory, struct sample_memory *s, uint64_t address)
@@ -85,8 +86,30 @@ static bool find_made_code(struct walk_memory *memory, const struct outside_proc
 static bool find_memory(struct walk_memory *memory, uint64_t address)
 {
     struct sample_memory *s = memory->context;
+    s->missing = address;
     return find_stack(memory, s, address) || find_code(memory, s->process, address) ||
            find_made_code(memory, s->process, address);
+}
+
+/*
+ * Did a signal interrupt code on another stack? The handler's alternate stack is what was copied;
+ * the other one is not, and has changed since. On one stack both lie close together, but for the
+ * frame that was interrupted.
+ */
+static bool has_left_stack(const struct sample_memory *s, const struct outside_walked *w)
+{
+    enum { LARGE_FRAME = 1 << 20 };
+    uint64_t above = s->missing - s->sp;
+    return w->count > 1 && (w->frames[w->count - 1].flags & FRAME_IS_PC) &&
+           (s->missing < s->sp || above > s->sample->stack_bytes + LARGE_FRAME);
+}
+
+static uint32_t end_of_walk(enum walk_end end, const struct sample_memory *s,
+                            const struct outside_walked *w)
+{
+    if (end == WALK_MEMORY && has_left_stack(s, w))
+        return WALK_SWITCHED;
+    return end != WALK_COMPLETE && s->was_cut ? ARENA_GAP_WINDOW : (uint32_t)end;
 }
 
 /* --- the walk ----------------------------------------------------------------------------------
@@ -109,7 +132,7 @@ void outside_walk(struct outside_process *p, const struct outside_sample *sample
             ? walk_frames_cached(&p->cache, &modules, &r, &memory, out->frames, OUTSIDE_MOST_FRAMES)
             : walk_frames(&modules, &r, &memory, out->frames, OUTSIDE_MOST_FRAMES);
     out->count = result.count;
-    out->end = result.end != WALK_COMPLETE && s.was_cut ? ARENA_GAP_WINDOW : (uint32_t)result.end;
+    out->end = end_of_walk(result.end, &s, out);
 }
 
 /* Only the pc is known. */

@@ -42,7 +42,9 @@ static int renew_threads(struct outside *o, uint32_t pid, struct numbers *tids,
         uint32_t tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
         if (!tid || !add_number(tids, tid))
             continue;
-        status = outside_events_renew(&o->events, (pid_t)tid);
+        const struct outside_process *p = outside_find(o, pid);
+        status = outside_events_renew(&o->events, (pid_t)tid, p ? p->origin : pid,
+                                      p && p->awaits_exec);
         if (o->events.wanted.follow)
             add_children(pids, pid, tid);
         *is_new = true;
@@ -59,7 +61,7 @@ static int renew_all(struct outside *o)
     bool is_new = true;
     int status = CT_OK;
     if (o->events.is_wide)
-        return outside_events_renew(&o->events, 0);
+        return outside_events_renew(&o->events, 0, 0, false);
     key_set_init(&pids.set, sizeof(uint32_t));
     key_set_init(&tids.set, sizeof(uint32_t));
     for (size_t i = 0; i < o->processes.count; i++)
