@@ -273,6 +273,8 @@ def attach_and_detach():
                         if got != expected(x):
                             wrong.append((x, got))
                         answered[number] += 1
+                    one.shutdown(socket.SHUT_WR)
+                    one.recv(1)  # nothing comes: the service has closed its end
         except OSError as error:
             wrong.append(error)
 
