@@ -239,8 +239,8 @@ static bool can_host(struct server *s, int file)
     for (size_t i = 0; i < s->programs.count; i++)
         if (is_same_file(&s->programs.items[i].file, &found.file))
             return s->programs.items[i].is_host;
-    found.is_host = target_check_host(path_of(file, path), &from_outside, &why) == CT_OK ||
-                    !from_outside;
+    found.is_host =
+        target_check_host(path_of(file, path), &from_outside, &why) == CT_OK || !from_outside;
     vec_push(&s->programs, found);
     return found.is_host;
 }

@@ -37,9 +37,9 @@ enum channel_kind {
     CHANNEL_RUN_WITH,    /* with the runtime in it, */
     CHANNEL_RUN_WITHOUT, /* or that it could not live there: it is expected, to be recorded from
                             outside */
-    CHANNEL_NOT_RUN, /* it did not come to be after all; the answer is CHANNEL_NOT_RUN, too */
-    CHANNEL_SPAWN,   /* as CHANNEL_RUN, but by a child that is not there yet: not expected */
-    CHANNEL_SPAWNED, /* one that has not the runtime in it runs now, as `pid`; no answer */
+    CHANNEL_NOT_RUN,     /* it did not come to be after all; the answer is CHANNEL_NOT_RUN, too */
+    CHANNEL_SPAWN,       /* as CHANNEL_RUN, but by a child that is not there yet: not expected */
+    CHANNEL_SPAWNED,     /* one that has not the runtime in it runs now, as `pid`; no answer */
 };
 
 enum channel_flags {

@@ -186,8 +186,9 @@ EXPORTED int execvpe(const char *file, char *const arguments[], char *const envi
 
 EXPORTED int fexecve(int fd, char *const arguments[], char *const environment[])
 {
-    enum newcomer newcomer = !follows()                ? NOT_FOLLOWED
-                             : program_may_host_fd(CHANNEL_RUN, fd) ? HOSTS_US : IS_OUTSIDE;
+    enum newcomer newcomer = !follows()                             ? NOT_FOLLOWED
+                             : program_may_host_fd(CHANNEL_RUN, fd) ? HOSTS_US
+                                                                    : IS_OUTSIDE;
     char **ours = WITH_OURS(environment, newcomer);
     struct thread *t = stop_sampling();
     return exec_failed(t, newcomer, real_fexecve(fd, arguments, ours));

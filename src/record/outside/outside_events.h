@@ -37,7 +37,7 @@ struct outside_event {
 };
 
 /* Events with a larger window take the place of others: samples count while theirs is the time. */
-enum { OUTSIDE_GENERATIONS = 3 };
+enum { OUTSIDE_GENERATIONS = 4 };
 
 struct outside_generation {
     uint64_t from_ns, until_ns;

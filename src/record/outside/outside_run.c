@@ -187,10 +187,10 @@ static void supervise(struct run *run)
     enum { POLL_MS = 10, LOOKS_EVERY = 10, MOST_RINGS = 512 };
     struct server *server = run->recording.server;
     int rings[MOST_RINGS];
-    unsigned count = outside_events_descriptors(&run->outside.events, rings, MOST_RINGS);
     run->began_s = now_s();
     for (unsigned turn = 0; !run->is_over; turn++) {
         struct pollfd wait[1 + MOST_RINGS] = {{.fd = run->signals, .events = POLLIN}};
+        unsigned count = outside_events_descriptors(&run->outside.events, rings, MOST_RINGS);
         for (unsigned i = 0; i < count; i++)
             wait[1 + i] = (struct pollfd){.fd = rings[i], .events = POLLIN};
         poll(wait, 1 + count, POLL_MS);
