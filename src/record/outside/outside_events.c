@@ -91,12 +91,16 @@ static void raise_descriptors(struct rlimit *before)
     }
 }
 
+/* What a program that starts is told of with wakes the reader; single threads do not. */
+enum { TALE_WAKES_BYTES = 512 };
+
 /* A ring has an event of this process, which counts nothing. */
 static int open_ring(struct outside_events *e, int cpu, bool has_samples, struct ct_error *err)
 {
     struct perf_event_attr a = describe(&e->wanted, false);
     a.inherit = a.inherit_thread = 0;
     a.disabled = 1;
+    a.wakeup_watermark = has_samples ? 0 : TALE_WAKES_BYTES; /* of samples, half of the ring */
     struct outside_ring r = {.cpu = cpu, .has_samples = has_samples, .fd = open_event(&a, 0, cpu)};
     if (r.fd < 0 && errno == ENODEV && cpu)
         return CT_OK; /* a processor that is not there now */
@@ -289,11 +293,13 @@ const struct outside_event *outside_event_of(const struct outside_events *e, uin
     return key_set_find(&e->ids, &id, &number) ? &e->events.items[number] : NULL;
 }
 
-unsigned outside_events_descriptors(const struct outside_events *e, int *fds, unsigned room)
+unsigned outside_events_descriptors(const struct outside_events *e, bool with_tales, int *fds,
+                                    unsigned room)
 {
     unsigned count = 0;
     for (size_t i = 0; i < e->rings.count && count < room; i++)
-        fds[count++] = e->rings.items[i].fd;
+        if (with_tales || e->rings.items[i].has_samples)
+            fds[count++] = e->rings.items[i].fd;
     return count;
 }
 

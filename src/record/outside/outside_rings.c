@@ -198,6 +198,7 @@ static void drain(struct outside_events *e, struct outside_ring *r, uint64_t hea
     while ((bytes = first_record(e, r, head, &record, &size))) {
         struct outside_waiting *w = copy_record(&record, bytes, size);
         w->number = e->waiting.count;
+        e->told += record.kind != OUTSIDE_SAMPLE;
         vec_push(&e->waiting, w);
         pass_over(r, size); /* room, at once */
     }
