@@ -162,6 +162,7 @@ int main(int argc, char **argv)
     static const struct kind kinds[] = {{"a signal with an empty handler", -1, 0, 0},
                                         {"a record without a stack", 0, 0, 0},
                                         {"window 1 KB", 1024, 0, 0},
+                                        {"window 4 KB", 4 << 10, 0, 0},
                                         {"window 8 KB", 8 << 10, 0, 0},
                                         {"window 16 KB", 16 << 10, 0, 0},
                                         {"window 32 KB", 32 << 10, 0, 0},

@@ -138,14 +138,14 @@ def larger_windows():
     The window grows with the stacks; each sample counts once, of threads and children that were
     made before, meanwhile and after.
     """
-    for depth, window in ("2", 8192), ("20", 32768), ("40", 64512):
+    for depth, window in ("2", 4096), ("6", 8192), ("20", 32768), ("40", 64512):
         command = [path("deep"), depth, "3"]
         done = record("--outside", *command)
         same_as_plain(command, done)
         must(done.stderr == "", done.stderr)
         p, found = facts(), contexts()
         must(p["window_bytes"] == window, "depth %s: window of %d" % (depth, p["window_bytes"]))
-        must((p["cut_by_window"] > 0) == (window > 8192), "%d cut" % p["cut_by_window"])
+        must((p["cut_by_window"] > 0) == (window > 4096), "%d cut" % p["cut_by_window"])
         must(p["samples"] - p["walks_complete"] == p["cut_by_window"] < 0.5 * p["samples"],
              "%d of %d samples cut" % (p["cut_by_window"], p["samples"]))
         must(p["verify_differ"] == 0 and p["lost"] == 0, "differ or lost")

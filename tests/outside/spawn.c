@@ -1,7 +1,7 @@
 /*
- * Starts the program of its arguments in one of the ways that there are: s posix_spawn, p posix_spawnp,
- * v vfork, f fork, t from a second thread by exec, x exec of a file that cannot be run first. Its
- * status is the program's.
+ * Starts the program of its arguments in one of the ways that there are: s posix_spawn, p
+ * posix_spawnp, v vfork, f fork, t from a second thread by exec, x exec of a file that cannot be
+ * run first. Its status is the program's.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -118,27 +118,29 @@ static void note(void *context, const struct outside_record *r)
     s->times[s->count++] = r->time_ns;
 }
 
-/* Two rings, each in order; records go over their ends. */
-static void test_order(void **state)
+/* Two rings, each in order; records go over their ends. Samples are visited where they are. */
+static void check_order(bool in_place)
 {
-    (void)state;
     struct fake_ring *fakes = must_calloc(2, sizeof *fakes);
     struct outside_events e = {0};
     struct made m;
     struct seen seen = {0};
     for (unsigned i = 0; i < 2; i++) {
         fakes[i].page.data_head = fakes[i].page.data_tail = FAKE_RING - 104;
-        vec_push(&e.rings,
-                 (struct outside_ring){
-                     .fd = -1, .page = &fakes[i].page, .bytes = fakes[i].bytes, .size = FAKE_RING});
+        vec_push(&e.rings, (struct outside_ring){.fd = -1,
+                                                 .page = &fakes[i].page,
+                                                 .bytes = fakes[i].bytes,
+                                                 .size = FAKE_RING,
+                                                 .has_samples = in_place});
     }
-    for (uint64_t time = 1; time <= 20; time++) {
+    unsigned count = in_place ? 8 : 20; /* less than half of a ring stays there */
+    for (uint64_t time = 1; time <= count; time++) {
         made_sample(&m, 55, 7, 8, time, 24);
         fake_put(&fakes[time % 3 == 0], &m);
     }
     outside_events_read(&e, true, note, &seen);
-    assert_int_equal(seen.count, 20);
-    for (unsigned i = 0; i < 20; i++)
+    assert_int_equal(seen.count, count);
+    for (unsigned i = 0; i < count; i++)
         assert_int_equal(seen.times[i], i + 1);
     assert_int_equal(e.damaged, 0);
 
@@ -146,21 +148,61 @@ static void test_order(void **state)
     made_sample(&m, 55, 7, 8, UINT64_MAX - 1, 24);
     fake_put(&fakes[0], &m);
     outside_events_read(&e, false, note, &seen);
-    assert_int_equal(seen.count, 20);
+    assert_int_equal(seen.count, count);
+    assert_int_equal(fakes[0].page.data_tail == fakes[0].page.data_head, !in_place);
     outside_events_read(&e, true, note, &seen);
-    assert_int_equal(seen.count, 21);
+    assert_int_equal(seen.count, count + 1);
 
     /* A size that is none ends what can be read of a ring, and is counted. */
     made_sample(&m, 55, 7, 8, 22, 24);
     m.words[0] |= UINT64_C(0xffff) << 48;
     fake_put(&fakes[0], &m);
     outside_events_read(&e, true, note, &seen);
-    assert_int_equal(seen.count, 21);
+    assert_int_equal(seen.count, count + 1);
     assert_int_equal(e.damaged, 1);
     assert_int_equal(fakes[0].page.data_tail, fakes[0].page.data_head);
     vec_free(&e.rings);
     outside_waiting_free(&e);
     free(fakes);
+}
+
+static void test_order(void **state)
+{
+    (void)state;
+    check_order(false);
+    check_order(true);
+}
+
+/* A ring that is more than half full is emptied, whatever waits. */
+static void test_room(void **state)
+{
+    (void)state;
+    struct fake_ring *fake = must_calloc(1, sizeof *fake);
+    struct outside_events e = {0};
+    struct made m;
+    struct seen seen = {0};
+    uint64_t time = UINT64_MAX - 64;
+    vec_push(&e.rings, (struct outside_ring){.fd = -1,
+                                             .page = &fake->page,
+                                             .bytes = fake->bytes,
+                                             .size = FAKE_RING,
+                                             .has_samples = true});
+    made_sample(&m, 55, 7, 8, time++, 24);
+    fake_put(fake, &m);
+    outside_events_read(&e, false, note, &seen);
+    assert_int_equal(fake->page.data_tail, 0);
+    while (fake->page.data_head <= FAKE_RING / 2) {
+        made_sample(&m, 55, 7, 8, time++, 24);
+        fake_put(fake, &m);
+    }
+    outside_events_read(&e, false, note, &seen);
+    assert_int_equal(fake->page.data_tail, fake->page.data_head);
+    assert_int_equal(seen.count, 0);
+    outside_events_read(&e, true, note, &seen);
+    assert_int_equal(seen.count, time - (UINT64_MAX - 64));
+    vec_free(&e.rings);
+    outside_waiting_free(&e);
+    free(fake);
 }
 
 int main(void)
@@ -169,6 +211,7 @@ int main(void)
         cmocka_unit_test(test_sample),  cmocka_unit_test(test_damaged_sample),
         cmocka_unit_test(test_32_bits), cmocka_unit_test(test_mapping),
         cmocka_unit_test(test_lost),    cmocka_unit_test(test_order),
+        cmocka_unit_test(test_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

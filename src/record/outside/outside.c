@@ -261,8 +261,7 @@ static void list_the_rest(struct outside *o)
 {
     for (size_t i = 0; i < o->processes.count; i++) {
         struct outside_process *p = o->processes.items[i];
-        if (p->awaits_exec ||
-            !outside_process_need_arena(p, o->server, o->events.window_bytes))
+        if (p->awaits_exec || !outside_process_need_arena(p, o->server, o->events.window_bytes))
             continue;
         for (size_t k = 0; k < p->threads.count; k++) {
             const struct outside_thread *t = p->threads.items[k];

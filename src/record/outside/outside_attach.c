@@ -49,8 +49,8 @@ static int attach_threads(struct outside *o, struct outside_process *p, bool *is
         if (!tid || outside_thread_find(p, tid))
             continue;
         if (!o->events.is_wide)
-            status = outside_events_add(&o->events, (pid_t)tid, (pid_t)p->origin, false, &is_gone,
-                                        err);
+            status =
+                outside_events_add(&o->events, (pid_t)tid, (pid_t)p->origin, false, &is_gone, err);
         if (status != CT_OK || is_gone)
             continue;
         read_name(p->pid, tid, name);

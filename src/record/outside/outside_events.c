@@ -20,11 +20,12 @@ static const uint64_t REGISTERS =
 static_assert(PERF_REG_X86_IP + 1 + 8 == OUTSIDE_REGISTERS, "those of the mask");
 
 /*
- * Measured in a virtual machine (bench/outside.c): a record without a stack takes 16 us, with 8 KB
- * of it 1 us more, with 32 KB 7, with 63 KB 15. Most stacks are lower than 8 KB, so the others get
- * a larger window when they are seen. The kernel takes at most 64 KB less a record's other parts.
+ * Measured in a virtual machine (bench/outside.c): a record without a stack takes 16 us, with 4 KB
+ * of it 0.6 us more, with 8 KB 1, with 32 KB 5, with 63 KB 10. Most stacks are lower than 4 KB, so
+ * the others get a larger window when they are seen. The kernel takes at most 64 KB less a record's
+ * other parts.
  */
-static const uint64_t windows[OUTSIDE_GENERATIONS] = {8 << 10, 32 << 10, 63 << 10};
+static const uint64_t windows[OUTSIDE_GENERATIONS] = {4 << 10, 8 << 10, 32 << 10, 63 << 10};
 enum { LEAST_WINDOW = 1 << 10, RECORDS_IN_RING = 16 };
 
 static int open_event(const struct perf_event_attr *a, pid_t pid, int cpu)
@@ -90,21 +91,56 @@ static void raise_descriptors(struct rlimit *before)
     }
 }
 
+/* What a program that starts is told of with wakes the reader; single threads do not. */
+enum { TALE_WAKES_BYTES = 512 };
+
 /* A ring has an event of this process, which counts nothing. */
-static int open_rings(struct outside_events *e, int cpu, struct ct_error *err)
+static int open_ring(struct outside_events *e, int cpu, bool has_samples, struct ct_error *err)
 {
     struct perf_event_attr a = describe(&e->wanted, false);
     a.inherit = a.inherit_thread = 0;
     a.disabled = 1;
-    for (unsigned tale = 0; tale < 2; tale++) {
-        struct outside_ring r = {.cpu = cpu, .has_samples = !tale, .fd = open_event(&a, 0, cpu)};
-        if (r.fd < 0 && errno == ENODEV && cpu)
-            return CT_OK; /* a processor that is not there now */
-        if (r.fd < 0)
-            return outside_refuse(errno, &e->wanted, 0, err);
-        vec_push(&e->rings, r);
-    }
+    a.wakeup_watermark = has_samples ? 0 : TALE_WAKES_BYTES; /* of samples, half of the ring */
+    struct outside_ring r = {.cpu = cpu, .has_samples = has_samples, .fd = open_event(&a, 0, cpu)};
+    if (r.fd < 0 && errno == ENODEV && cpu)
+        return CT_OK; /* a processor that is not there now */
+    if (r.fd < 0)
+        return outside_refuse(errno, &e->wanted, 0, err);
+    vec_push(&e->rings, r);
     return CT_OK;
+}
+
+static int open_rings(struct outside_events *e, int cpu, struct ct_error *err)
+{
+    CT_TRY(open_ring(e, cpu, true, err));
+    return open_ring(e, cpu, false, err);
+}
+
+/* What the first rings are made for: it is not known yet whether more of a stack is needed. */
+enum { USUAL_WINDOW = 8 << 10 };
+
+/*
+ * For records that are larger than the first rings were made for. Where there is no more memory to
+ * lock, those do.
+ */
+static void need_larger_rings(struct outside_events *e, uint64_t window_bytes)
+{
+    size_t before = e->rings.count;
+    uint64_t bytes = outside_ring_bytes(e->wanted.period_ns, window_bytes);
+    bool done = bytes > e->ring_bytes;
+    for (size_t i = 0; i < before && done; i++)
+        if (e->rings.items[i].has_samples && !e->rings.items[i].is_retired)
+            done = open_ring(e, e->rings.items[i].cpu, true, NULL) == CT_OK;
+    done = done && outside_rings_map(e->rings.items + before, e->rings.count - before, bytes) &&
+           e->rings.items[before].size > e->ring_bytes;
+    if (!done) {
+        while (e->rings.count > before)
+            outside_ring_close(&e->rings.items[--e->rings.count]);
+        return;
+    }
+    e->ring_bytes = e->rings.items[before].size;
+    for (size_t i = 0; i < before; i++)
+        e->rings.items[i].is_retired = e->rings.items[i].has_samples;
 }
 
 static void choose_window(struct outside_events *e)
@@ -130,7 +166,9 @@ int outside_events_begin(struct outside_events *e, const struct outside_wanted *
     int status = CT_OK;
     for (int cpu = 0; cpu < cpus && status == CT_OK; cpu++)
         status = open_rings(e, cpu, err);
-    if (status == CT_OK && !outside_rings_map(e->rings.items, e->rings.count))
+    uint64_t window_bytes = wanted->window_bytes ? wanted->window_bytes : USUAL_WINDOW;
+    if (status == CT_OK && !outside_rings_map(e->rings.items, e->rings.count,
+                                              outside_ring_bytes(wanted->period_ns, window_bytes)))
         status = outside_refuse_memory(errno, err);
     if (status != CT_OK) {
         outside_events_end(e);
@@ -206,7 +244,7 @@ int outside_events_add(struct outside_events *e, pid_t tid, pid_t origin, bool o
         for (size_t i = 0; i < e->rings.count; i++) {
             const struct outside_ring *r = &e->rings.items[i];
             uint64_t id;
-            if (r->has_samples != sampling)
+            if (r->has_samples != sampling || r->is_retired)
                 continue;
             int fd = open_at_ring(sampling ? &samples : &tale, tid, r, &id);
             if (fd < 0 && errno == ESRCH) {
@@ -237,6 +275,8 @@ int outside_events_widen(struct outside_events *e, struct ct_error *err)
         const struct outside_ring *r = &e->rings.items[i];
         struct perf_event_attr *a = &kinds[r->has_samples];
         uint64_t id;
+        if (r->is_retired)
+            continue;
         a->inherit = a->inherit_thread = 0;
         int fd = open_at_ring(a, ALL_PROCESSES, r, &id);
         if (fd < 0)
@@ -253,11 +293,13 @@ const struct outside_event *outside_event_of(const struct outside_events *e, uin
     return key_set_find(&e->ids, &id, &number) ? &e->events.items[number] : NULL;
 }
 
-unsigned outside_events_descriptors(const struct outside_events *e, int *fds, unsigned room)
+unsigned outside_events_descriptors(const struct outside_events *e, bool with_tales, int *fds,
+                                    unsigned room)
 {
     unsigned count = 0;
     for (size_t i = 0; i < e->rings.count && count < room; i++)
-        fds[count++] = e->rings.items[i].fd;
+        if (with_tales || e->rings.items[i].has_samples)
+            fds[count++] = e->rings.items[i].fd;
     return count;
 }
 
@@ -302,8 +344,11 @@ void outside_events_stop(struct outside_events *e)
 bool outside_events_enlarge(struct outside_events *e)
 {
     uint32_t next = e->generation + 1;
-    if (e->wanted.window_bytes || next == OUTSIDE_GENERATIONS ||
-        windows[next] > e->ring_bytes / (RECORDS_IN_RING / 2))
+    if (e->wanted.window_bytes || next == OUTSIDE_GENERATIONS)
+        return false;
+    if (windows[next] > USUAL_WINDOW)
+        need_larger_rings(e, windows[next]);
+    if (windows[next] > e->ring_bytes / (RECORDS_IN_RING / 2))
         return false;
     e->generation = next;
     e->generations[next] = (struct outside_generation){UINT64_MAX, UINT64_MAX};
@@ -320,7 +365,7 @@ int outside_events_renew(struct outside_events *e, pid_t tid, uint32_t origin, b
     }
     for (size_t i = 0; i < e->rings.count; i++) {
         uint64_t id;
-        if (!e->rings.items[i].has_samples)
+        if (!e->rings.items[i].has_samples || e->rings.items[i].is_retired)
             continue;
         int fd = open_at_ring(&a, tid, &e->rings.items[i], &id);
         if (fd < 0)

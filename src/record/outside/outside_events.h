@@ -37,7 +37,7 @@ struct outside_event {
 };
 
 /* Events with a larger window take the place of others: samples count while theirs is the time. */
-enum { OUTSIDE_GENERATIONS = 3 };
+enum { OUTSIDE_GENERATIONS = 4 };
 
 struct outside_generation {
     uint64_t from_ns, until_ns;
@@ -62,6 +62,7 @@ struct outside_events {
     bool lacks_descriptors; /* one could not be opened for that reason */
     bool is_wide;           /* events are of all processes */
     uint64_t last_drained_ns;
+    uint64_t told;                    /* records that were no samples */
     struct rlimit descriptors_before; /* of this process; a program gets them back */
     uint64_t damaged;                 /* records that were none */
 };
@@ -101,8 +102,12 @@ void outside_events_switch(struct outside_events *events, bool failed);
 /* The event of an id, or NULL. */
 const struct outside_event *outside_event_of(const struct outside_events *events, uint64_t id);
 
-/* Descriptors that are readable when the rings fill; returns how many. */
-unsigned outside_events_descriptors(const struct outside_events *events, int *fds, unsigned room);
+/*
+ * Descriptors that are readable when the rings of samples fill, and `with_tales`, when something is
+ * told of processes; returns how many.
+ */
+unsigned outside_events_descriptors(const struct outside_events *events, bool with_tales, int *fds,
+                                    unsigned room);
 
 /* Samples for which the rings had no room; 0 where the kernel does not say. */
 uint64_t outside_events_lost(const struct outside_events *events);

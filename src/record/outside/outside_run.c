@@ -25,7 +25,10 @@ struct run {
     VEC(int) watched; /* a descriptor of each of those */
     int signals;
     double began_s;
-    bool is_over; /* of --duration, or the user has said so */
+    uint64_t told; /* of processes, and when: */
+    double told_s;
+    bool is_lively; /* lately */
+    bool is_over;   /* of --duration, or the user has said so */
     bool child_ended;
 };
 
@@ -182,24 +185,54 @@ static void keep_time(struct run *run)
     }
 }
 
+/*
+ * While processes come and go, what is told of them is read often, as long as their files can be
+ * found by them. Else it is read when there is much, or something is told: to wait and to be woken
+ * takes longer than to walk a few samples.
+ */
+static int choose_patience_ms(struct run *run)
+{
+    enum { OFTEN_MS = 10, SELDOM_MS = 50, LIVELY_S = 1 };
+    const struct record_options *options = run->options;
+    const struct outside_events *e = &run->outside.events;
+    if (e->told != run->told) {
+        run->told = e->told;
+        run->told_s = now_s();
+    }
+    run->is_lively = e->waiting.count || now_s() - run->told_s < LIVELY_S;
+    bool keeps_time = options->delay_s > 0 || options->duration_s > 0;
+    return run->is_lively || keeps_time ? OFTEN_MS : SELDOM_MS;
+}
+
+static void wait_for_more(struct run *run)
+{
+    enum { MOST_RINGS = 512 };
+    int rings[MOST_RINGS];
+    struct pollfd wait[1 + MOST_RINGS];
+    int patience_ms = choose_patience_ms(run);
+    unsigned count =
+        outside_events_descriptors(&run->outside.events, !run->is_lively, rings, MOST_RINGS);
+    wait[0] = (struct pollfd){.fd = run->signals, .events = POLLIN};
+    for (unsigned i = 0; i < count; i++)
+        wait[1 + i] = (struct pollfd){.fd = rings[i], .events = POLLIN};
+    poll(wait, 1 + count, patience_ms);
+}
+
 static void supervise(struct run *run)
 {
-    enum { POLL_MS = 10, LOOKS_EVERY = 10, MOST_RINGS = 512 };
+    const double looks_every_s = 0.1;
     struct server *server = run->recording.server;
-    int rings[MOST_RINGS];
-    unsigned count = outside_events_descriptors(&run->outside.events, rings, MOST_RINGS);
-    run->began_s = now_s();
-    for (unsigned turn = 0; !run->is_over; turn++) {
-        struct pollfd wait[1 + MOST_RINGS] = {{.fd = run->signals, .events = POLLIN}};
-        for (unsigned i = 0; i < count; i++)
-            wait[1 + i] = (struct pollfd){.fd = rings[i], .events = POLLIN};
-        poll(wait, 1 + count, POLL_MS);
+    double looked_s = 0;
+    run->began_s = run->told_s = now_s();
+    while (!run->is_over) {
+        wait_for_more(run);
         keep_time(run);
         outside_read(&run->outside, false);
-        if (turn % LOOKS_EVERY == 0)
+        if (now_s() - looked_s >= looks_every_s) {
             server_look_around(server);
-        if (wait[0].revents & POLLIN)
-            take_signal(run);
+            looked_s = now_s();
+        }
+        take_signal(run);
         if (run->child ? has_child_ended(run) : have_ended(run))
             break;
     }

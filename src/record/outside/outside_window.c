@@ -43,8 +43,8 @@ static int renew_threads(struct outside *o, uint32_t pid, struct numbers *tids,
         if (!tid || !add_number(tids, tid))
             continue;
         const struct outside_process *p = outside_find(o, pid);
-        status = outside_events_renew(&o->events, (pid_t)tid, p ? p->origin : pid,
-                                      p && p->awaits_exec);
+        status =
+            outside_events_renew(&o->events, (pid_t)tid, p ? p->origin : pid, p && p->awaits_exec);
         if (o->events.wanted.follow)
             add_children(pids, pid, tid);
         *is_new = true;
