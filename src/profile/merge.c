@@ -283,7 +283,9 @@ static void add_processes(struct addition *a)
     }
 }
 
-/* The creators are filled in when the nodes are there. */
+/* Of a thread that is new, until the nodes are there. No node has this number. */
+static const uint32_t CREATOR_NOT_ASKED = CTP_NONE - 1;
+
 static void add_threads(struct addition *a)
 {
     struct merge *m = a->merge;
@@ -295,6 +297,7 @@ static void add_threads(struct addition *a)
         if (m->keep_threads)
             key = (struct thread_key){t.start_ns, t.end_ns, t.process, t.name, t.tid, 0};
         uint32_t before = m->threads.count, number = key_set_add(&m->threads, &key);
+        t.creator = CREATOR_NOT_ASKED;
         if (number == before)
             vec_push(&m->thread_records, t);
         struct ctp_thread *kept = &m->thread_records.items[number];
@@ -314,7 +317,7 @@ static void add_creators(struct addition *a)
     for (uint32_t i = 0; i < profile_thread_count(a->profile); i++) {
         uint32_t creator = mapped(a->nodes, profile_thread(a->profile, i)->creator);
         struct ctp_thread *kept = &m->thread_records.items[a->threads[i]];
-        bool is_first = m->instances[CTP_SCOPE_THREAD].items[a->threads[i]] == 1;
+        bool is_first = kept->creator == CREATOR_NOT_ASKED;
         kept->creator = is_first || kept->creator == creator ? creator : CTP_NONE;
     }
 }
