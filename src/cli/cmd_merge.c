@@ -11,7 +11,7 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: calltrail merge -o OUT [--threads] FILE...\n"
+    "usage: calltrail merge -o OUT [--threads] [--join-ranks] FILE...\n"
     "\n"
     "Writes one profile that is the sum of many: of processes, runs or machines. The order of the\n"
     "files does not matter, and merged profiles can be merged again.\n"
@@ -21,17 +21,21 @@ static const char usage[] =
     "             names from standard input\n"
     "  --threads  keep all processes and threads apart. Otherwise processes of the same program\n"
     "             are one, and in it threads of the same name\n"
+    "  --join-ranks\n"
+    "             the ranks of an MPI job as one, too. Otherwise processes of different ranks "
+    "stay\n"
+    "             apart, as report --view ranks needs it\n"
     "  --help     this text\n";
 
 struct options {
     const char *out;
-    bool threads;
+    struct merge_options merge;
 };
 
 static int merge_files(const struct options *options, const struct file_list *files,
                        struct ct_error *err)
 {
-    struct merge *merge = merge_begin(options->threads);
+    struct merge *merge = merge_begin(&options->merge);
     int status =
         files->paths.count ? CT_OK : ct_fail(err, "the list is empty: there is nothing to merge");
     for (size_t i = 0; i < files->paths.count && status == CT_OK; i++)
@@ -59,6 +63,7 @@ int cmd_merge(int argc, char **argv)
     static const struct option long_options[] = {
         {"output", required_argument, NULL, 'o'},
         {"threads", no_argument, NULL, 'T'},
+        {"join-ranks", no_argument, NULL, 'R'},
         {"help", no_argument, NULL, 'h'},
         {0},
     };
@@ -72,7 +77,10 @@ int cmd_merge(int argc, char **argv)
             options.out = optarg;
             break;
         case 'T':
-            options.threads = true;
+            options.merge.keep_threads = true;
+            break;
+        case 'R':
+            options.merge.join_ranks = true;
             break;
         case 'h':
             fputs(usage, stdout);

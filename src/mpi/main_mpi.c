@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 
 static const char usage[] =
-    "usage: mpirun -n RANKS calltrail-mpi merge -o OUT [--threads] FILE...\n"
+    "usage: mpirun -n RANKS calltrail-mpi merge -o OUT [--threads] [--join-ranks] FILE...\n"
     "\n"
     "Writes one profile that is the sum of many, as calltrail merge does, to the byte; the ranks\n"
     "share the work. All ranks must see the files under the same names; rank 0 writes OUT.\n"
@@ -22,6 +22,8 @@ static const char usage[] =
     "  @LIST      in place of a FILE: the files that LIST names, one in each line; @- reads the\n"
     "             names from the standard input of rank 0\n"
     "  --threads  keep all processes and threads apart\n"
+    "  --join-ranks\n"
+    "             the ranks of the measured job as one, too\n"
     "  --times    say what each rank did: files, bytes and seconds of each step of the tree, and\n"
     "             the most memory that it held\n"
     "  --help     this text\n"
@@ -29,7 +31,8 @@ static const char usage[] =
 
 struct options {
     const char *out;
-    bool threads, times, help, version;
+    struct merge_options merge;
+    bool times, help, version;
     char **arguments;
 };
 
@@ -59,10 +62,13 @@ static int usage_failure(const char *text)
 
 static int read_options(int argc, char **argv, struct options *o)
 {
-    static const struct option long_options[] = {
-        {"output", required_argument, NULL, 'o'}, {"threads", no_argument, NULL, 'T'},
-        {"times", no_argument, NULL, 't'},        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},      {0}};
+    static const struct option long_options[] = {{"output", required_argument, NULL, 'o'},
+                                                 {"threads", no_argument, NULL, 'T'},
+                                                 {"join-ranks", no_argument, NULL, 'R'},
+                                                 {"times", no_argument, NULL, 't'},
+                                                 {"help", no_argument, NULL, 'h'},
+                                                 {"version", no_argument, NULL, 'V'},
+                                                 {0}};
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":o:h", long_options, NULL)) != -1;) {
         switch (option) {
@@ -70,7 +76,10 @@ static int read_options(int argc, char **argv, struct options *o)
             o->out = optarg;
             break;
         case 'T':
-            o->threads = true;
+            o->merge.keep_threads = true;
+            break;
+        case 'R':
+            o->merge.join_ranks = true;
             break;
         case 't':
             o->times = true;
@@ -148,7 +157,7 @@ static void print_times(const struct reduce_times *times, double write_s)
 
 static int merge_all(const struct options *o, const struct file_list *files, struct ct_error *err)
 {
-    struct merge *merge = merge_begin(o->threads);
+    struct merge *merge = merge_begin(&o->merge);
     struct reduce_times times;
     int status = reduce_files(merge, files, &times, err);
     double start_s = MPI_Wtime();

@@ -5,10 +5,11 @@
 
 #include <string.h>
 
-struct merge *merge_begin(bool keep_threads)
+struct merge *merge_begin(const struct merge_options *options)
 {
     struct merge *m = must_calloc(1, sizeof *m);
-    m->keep_threads = keep_threads;
+    m->keep_threads = options->keep_threads;
+    m->join_ranks = options->join_ranks;
     strings_init(&m->texts);
     m->samples_text = strings_add(&m->texts, "samples");
     m->seconds_text = strings_add(&m->texts, "utime_s");
@@ -269,10 +270,12 @@ static void add_processes(struct addition *a)
         p.command = text(a, p.command);
         if (!m->keep_threads)
             p.flags &= CTP_PROCESS_UNATTACHED;
+        uint32_t rank = profile_process_rank(a->profile, i) + 1; /* CTP_NONE becomes 0 */
         struct process_key key = {.command = p.command};
         if (m->keep_threads)
             key = (struct process_key){p.start_ns, p.end_ns, p.command,   p.first_argument, p.pid,
                                        p.parent,   p.flags,  p.exit_kind, p.exit_value,     0};
+        key.rank = m->join_ranks ? 0 : rank;
         uint32_t before = m->processes.count, number = key_set_add(&m->processes, &key);
         if (number == before)
             vec_push(&m->process_records, p);

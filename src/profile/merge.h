@@ -10,8 +10,9 @@
  * - Metrics are the same if name, unit and kind are (exact and at least become at least). Values
  * are in units, so they add up whatever the periods were; the merged period is the one by which a
  * value gives the number of samples.
- * - Processes are the same if their program is, threads of a process if their name is. What differs
- *   among the merged, such as numbers and arguments, is forgotten. With `keep_threads` they are the
+ * - Processes are the same if their program is, and their rank where they have one (a job of MPI),
+ *   threads of a process if their name is. What differs among the merged, such as numbers and
+ *   arguments, is forgotten. With `keep_threads` they are the
  *   same only if all that is known of them is, which is hardly ever.
  * - Facts that are whole numbers, or seconds, are summed; others stay if all agree.
  *
@@ -25,7 +26,12 @@
 
 struct merge;
 
-struct merge *merge_begin(bool keep_threads);
+struct merge_options {
+    bool keep_threads;
+    bool join_ranks; /* processes of different ranks can be the same, too */
+};
+
+struct merge *merge_begin(const struct merge_options *options);
 
 /* Adds a valid profile (profile_validate), which may be closed then. Fails if the same metric has
  * another unit or kind there. */

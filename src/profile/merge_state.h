@@ -35,7 +35,7 @@ struct process_key {
     uint64_t start_ns, end_ns; /* from here on only where threads are kept, except the command */
     uint32_t command;
     uint32_t arguments, pid, parent, flags, exit_kind, exit_value;
-    uint32_t zero;
+    uint32_t rank; /* and one more; 0: none. Of all processes, unless ranks are joined */
 };
 
 struct thread_key {
@@ -79,7 +79,7 @@ struct merged_fact {
 };
 
 struct merge {
-    bool keep_threads;
+    bool keep_threads, join_ranks;
     uint32_t profiles;
     struct string_pool texts;
     uint32_t samples_text, seconds_text; /* keys of facts that a rate is made of */

@@ -175,6 +175,9 @@ bool profile_metric_is_of_calls(const struct profile *profile, uint32_t metric);
 /* The parent of a process, or CTP_NONE: always a lower index, so that following it ends. */
 uint32_t profile_process_parent(const struct profile *profile, uint32_t process);
 
+/* The rank of a process in a job of MPI, or CTP_NONE. */
+uint32_t profile_process_rank(const struct profile *profile, uint32_t process);
+
 /* Argument `i` of a process, argv[0] being 0, or NULL when there are no more. */
 const char *profile_argument(const struct profile *profile, const struct ctp_process *process,
                              uint32_t i);
