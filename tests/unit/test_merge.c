@@ -15,10 +15,10 @@ static char folder[64];
 static char path[96];
 
 /*
- * A main thread that has `extra` nodes and then one that creates two workers of the same name. The
- * creator's number in the profile depends on the extra ones.
+ * A main thread that has `extra` nodes and then one that creates the workers, which have the same
+ * name. The creator's number in the profile depends on the extra ones.
  */
-static void write_profile(uint32_t extra)
+static void write_profile(uint32_t extra, uint32_t workers)
 {
     struct profile_writer *w;
     assert_int_equal(profile_writer_open(path, &w, NULL), CT_OK);
@@ -34,7 +34,7 @@ static void write_profile(uint32_t extra)
         NULL);
     profile_add_thread(
         w, &(struct ctp_thread){.name = profile_add_string(w, "main"), .creator = CTP_NONE});
-    for (uint32_t i = 0; i < 2; i++)
+    for (uint32_t i = 0; i < workers; i++)
         profile_add_thread(w, &(struct ctp_thread){.name = profile_add_string(w, "worker"),
                                                    .tid = 1 + i,
                                                    .creator = extra + 1});
@@ -47,10 +47,10 @@ static void write_profile(uint32_t extra)
     assert_int_equal(profile_writer_commit(w, NULL), CT_OK);
 }
 
-static void add(struct merge *merge, uint32_t extra)
+static void add(struct merge *merge, uint32_t extra, uint32_t workers)
 {
     struct profile p;
-    write_profile(extra);
+    write_profile(extra, workers);
     assert_int_equal(profile_open(path, &p, NULL), CT_OK);
     assert_int_equal(profile_validate(&p, NULL), CT_OK);
     assert_int_equal(merge_add(merge, &p, NULL), CT_OK);
@@ -58,12 +58,12 @@ static void add(struct merge *merge, uint32_t extra)
 }
 
 /* The offset of the frame that created the workers. */
-static uint64_t merged_creator(uint32_t first, uint32_t second)
+static uint64_t merged_creator(const uint32_t extra[2], const uint32_t workers[2])
 {
     struct profile p;
     struct merge *merge = merge_begin(&(struct merge_options){0});
-    add(merge, first);
-    add(merge, second);
+    for (int i = 0; i < 2; i++)
+        add(merge, extra[i], workers[i]);
     assert_int_equal(merge_write(merge, path, NULL), CT_OK);
     merge_free(merge);
     assert_int_equal(profile_open(path, &p, NULL), CT_OK);
@@ -81,9 +81,11 @@ static uint64_t merged_creator(uint32_t first, uint32_t second)
 static void creators_do_not_depend_on_the_order(void **state)
 {
     (void)state;
-    assert_int_equal(merged_creator(0, 0), 1);
-    assert_int_equal(merged_creator(0, 3), 1);
-    assert_int_equal(merged_creator(3, 0), 1);
+    static const uint32_t extra[][2] = {{0, 3}, {3, 0}};
+    static const uint32_t workers[][2] = {{2, 2}, {0, 2}, {2, 0}, {1, 2}};
+    for (size_t i = 0; i < 2; i++)
+        for (size_t k = 0; k < 4; k++)
+            assert_int_equal(merged_creator(extra[i], workers[k]), 1);
 }
 
 static int make_folder(void **state)
