@@ -122,10 +122,4 @@ int merge_compare_functions(const struct merge *merge, uint32_t a, uint32_t b);
 int merge_compare_lines(const struct merge *merge, const struct merged_frame *a,
                         const struct merged_frame *b);
 
-/* Keys of facts that merging itself needs, about a metric and the profile. */
-#define FACT_PERIOD_MIN "period_min"
-#define FACT_PERIOD_MAX "period_max"
-#define FACT_SAMPLES    "samples_estimated"
-#define FACT_PROFILES   "profiles_merged"
-
 #endif

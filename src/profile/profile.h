@@ -297,6 +297,13 @@ const char *profile_added_string(const struct profile_writer *writer, uint32_t o
  * profile's tables must be valid; its nodes are checked as all nodes are. */
 void profile_copy(const struct profile *from, struct profile_writer *writer);
 
+/*
+ * Adds what the profile says of itself, without contexts: no functions, lines, frames and nodes.
+ * Merging such a one, and its costs (merge_add_costs), is merging the profile; only who created a
+ * thread is not known any more.
+ */
+void profile_copy_skeleton(const struct profile *from, struct profile_writer *writer);
+
 /* Facts come in any order; the writer sorts them. A key twice for the same thing is an error. */
 void profile_fact_u64(struct profile_writer *writer, enum ctp_scope scope, uint32_t index,
                       const char *key, uint64_t value);
