@@ -3,17 +3,15 @@
  */
 #include "cli/commands.h"
 
-#include "base/vec.h"
-#include "profile/merge.h"
+#include "profile/merge_files.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
 static const char usage[] =
-    "usage: calltrail merge -o OUT [--threads] FILE...\n"
+    "usage: calltrail merge -o OUT [--threads] [--join-ranks] FILE...\n"
     "\n"
     "Writes one profile that is the sum of many: of processes, runs or machines. The order of the\n"
     "files does not matter, and merged profiles can be merged again.\n"
@@ -23,74 +21,40 @@ static const char usage[] =
     "             names from standard input\n"
     "  --threads  keep all processes and threads apart. Otherwise processes of the same program\n"
     "             are one, and in it threads of the same name\n"
+    "  --join-ranks\n"
+    "             the ranks of an MPI job as one, too. Otherwise processes of different ranks "
+    "stay\n"
+    "             apart, as report --view ranks needs it\n"
     "  --help     this text\n";
 
 struct options {
     const char *out;
-    bool threads;
+    struct merge_options merge;
 };
 
-static int add_file(struct merge *merge, const char *path, struct ct_error *err)
+static int merge_files(const struct options *options, const struct file_list *files,
+                       struct ct_error *err)
 {
-    struct profile profile;
-    CT_TRY(profile_open(path, &profile, err));
-    int status = profile_validate(&profile, err);
-    if (status == CT_OK)
-        status = merge_add(merge, &profile, err);
-    profile_close(&profile);
-    return status;
-}
-
-static int add_listed(struct merge *merge, FILE *list, const char *name, uint32_t *count,
-                      struct ct_error *err)
-{
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t length;
-    int status = CT_OK;
-    while (status == CT_OK && (length = getline(&line, &room, list)) != -1) {
-        if (length && line[length - 1] == '\n')
-            line[--length] = '\0';
-        if (length == 0)
-            continue;
-        status = add_file(merge, line, err);
-        ++*count;
-    }
-    if (status == CT_OK && ferror(list))
-        status = ct_fail_errno(err, errno, "%s: cannot be read", name);
-    free(line);
-    return status;
-}
-
-static int add_argument(struct merge *merge, const char *argument, uint32_t *count,
-                        struct ct_error *err)
-{
-    if (*argument != '@') {
-        ++*count;
-        return add_file(merge, argument, err);
-    }
-    if (strcmp(argument, "@-") == 0)
-        return add_listed(merge, stdin, "standard input", count, err);
-    FILE *list = fopen(argument + 1, "r");
-    if (!list)
-        return ct_fail_errno(err, errno, "%s: cannot be read", argument + 1);
-    int status = add_listed(merge, list, argument + 1, count, err);
-    fclose(list);
-    return status;
-}
-
-static int merge_files(const struct options *options, char **arguments, struct ct_error *err)
-{
-    struct merge *merge = merge_begin(options->threads);
-    uint32_t count = 0;
-    int status = CT_OK;
-    for (char **argument = arguments; *argument && status == CT_OK; argument++)
-        status = add_argument(merge, *argument, &count, err);
-    if (status == CT_OK && count == 0)
-        status = ct_fail(err, "the list is empty: there is nothing to merge");
+    struct merge *merge = merge_begin(&options->merge);
+    int status =
+        files->paths.count ? CT_OK : ct_fail(err, "the list is empty: there is nothing to merge");
+    for (size_t i = 0; i < files->paths.count && status == CT_OK; i++)
+        status = merge_file(merge, files->paths.items[i], err);
     if (status == CT_OK)
         status = merge_write(merge, options->out, err);
     merge_free(merge);
+    return status;
+}
+
+static int merge_arguments(const struct options *options, char **arguments, struct ct_error *err)
+{
+    struct file_list files = {0};
+    int status = CT_OK;
+    for (char **argument = arguments; *argument && status == CT_OK; argument++)
+        status = file_list_add(&files, *argument, err);
+    if (status == CT_OK)
+        status = merge_files(options, &files, err);
+    file_list_free(&files);
     return status;
 }
 
@@ -99,6 +63,7 @@ int cmd_merge(int argc, char **argv)
     static const struct option long_options[] = {
         {"output", required_argument, NULL, 'o'},
         {"threads", no_argument, NULL, 'T'},
+        {"join-ranks", no_argument, NULL, 'R'},
         {"help", no_argument, NULL, 'h'},
         {0},
     };
@@ -112,7 +77,10 @@ int cmd_merge(int argc, char **argv)
             options.out = optarg;
             break;
         case 'T':
-            options.threads = true;
+            options.merge.keep_threads = true;
+            break;
+        case 'R':
+            options.merge.join_ranks = true;
             break;
         case 'h':
             fputs(usage, stdout);
@@ -132,6 +100,6 @@ int cmd_merge(int argc, char **argv)
     /* Big arrays go back to the system when they are freed; malloc would learn to keep them. */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     struct ct_error err;
-    return merge_files(&options, argv + optind, &err) == CT_OK ? finish_output()
-                                                               : report_error(&err);
+    return merge_arguments(&options, argv + optind, &err) == CT_OK ? finish_output()
+                                                                   : report_error(&err);
 }

@@ -18,7 +18,9 @@ static const char usage[] =
     "that run already, until they end, for --duration, or until Ctrl-C.\n"
     "\n"
     "  -F, --frequency HZ  samples for each second of user CPU time (999)\n"
-    "  -o, --output FILE   the profile (calltrail.ctp)\n"
+    "  -o, --output FILE   the profile (calltrail.ctp); %r in it is the rank of an MPI job, %h "
+    "the\n"
+    "                      host (in a job: calltrail.%r.ctp)\n"
     "  -e, --event EVENT   what to measure; several with commas, or one after the other:\n"
     "                        cpu             user CPU time (the default)\n"
     "                        cpu:k, cpu:uk   CPU time in the kernel, or in both; from outside\n"
@@ -158,6 +160,24 @@ static int take_option(int option, struct record_options *record, struct ct_erro
     return CT_OK;
 }
 
+/* Where the profile goes. Ranks of a job do not write over each other, unless they are told to. */
+static int name_output(struct record_options *record, char **name, struct ct_error *err)
+{
+    const struct job *job = &record->job;
+    bool is_alone = !job->has_rank || job->ranks == 1;
+    const char *pattern = record->output ? record->output
+                          : is_alone     ? "calltrail.ctp"
+                                         : "calltrail.%r.ctp";
+    CT_TRY(job_file_name(job, pattern, name, err));
+    record->output = *name;
+    if (!is_alone && job->rank == 0 && !strstr(pattern, "%r"))
+        fprintf(stderr,
+                "calltrail: all ranks write %s, and the last one stays: -o FILE.%%r.ctp gives each "
+                "a file of its own\n",
+                *name);
+    return CT_OK;
+}
+
 /* Runs what the options say; they are complete, but for the engine's own. */
 static int run(struct record_options *record, const struct given_options *given)
 {
@@ -170,11 +190,15 @@ static int run(struct record_options *record, const struct given_options *given)
         status = check_outside(record, &err);
     if (status == CT_OK && record->engine->check)
         status = record->engine->check(engine_options, record, &err);
+    char *output = NULL;
+    if (status == CT_OK)
+        status = name_output(record, &output, &err);
     if (status != CT_OK)
         exit_status = usage_error("record", "%s", err.text);
     else if (record_run(record, &exit_status, &err) != CT_OK)
         exit_status = report_error(&err);
     free(engine_options);
+    free(output);
     return exit_status;
 }
 
@@ -189,7 +213,7 @@ int cmd_record(int argc, char **argv)
         {"verify", no_argument, NULL, 'v'},          {"engine", required_argument, NULL, 'E'},
         {"help", optional_argument, NULL, 'h'},      {0}};
     struct record_options record = {
-        .output = "calltrail.ctp", .rate_hz = 999, .follow = true, .engine = record_engine_at(0)};
+        .rate_hz = 999, .follow = true, .job = job_find(), .engine = record_engine_at(0)};
     struct option *options = engine_options_with(own);
     struct given_options given = {0};
     struct ct_error err;

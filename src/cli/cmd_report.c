@@ -18,7 +18,7 @@ static const char usage[] =
     "\n"
     "views:\n"
     "  --view NAME        summary (the default), contexts, topdown, bottomup, flat, kctx,\n"
-    "                     threads, processes or phases\n"
+    "                     threads, processes, phases or ranks (of an MPI job)\n"
     "  --callers FN       who calls the function, and who calls those\n"
     "  --callees FN       what the function calls, in all contexts together\n"
     "  --lines FN         the function's source with the cost of every line\n"

@@ -10,6 +10,7 @@ int cmd_report(int argc, char **argv);
 int cmd_kctx(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_import(int argc, char **argv);
+int cmd_store(int argc, char **argv);
 int cmd_symbolize(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_merge(int argc, char **argv);

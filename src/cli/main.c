@@ -22,6 +22,7 @@ static const struct command {
     {"symbolize", cmd_symbolize, "add source lines and names from debug files that came later"},
     {"diff", cmd_diff, "what changed from one profile to another, beyond noise"},
     {"merge", cmd_merge, "many profiles as one"},
+    {"store", cmd_store, "profiles of many machines and days, in a PostgreSQL database"},
     {"recover", cmd_recover, "make the profile of a recording that was killed"},
     {"doctor", cmd_doctor, "what this machine allows, and whether a program can be recorded"},
     {"map", cmd_map, "what is known of a program or library: functions and unwind rows"},

@@ -5,10 +5,11 @@
 
 #include <string.h>
 
-struct merge *merge_begin(bool keep_threads)
+struct merge *merge_begin(const struct merge_options *options)
 {
     struct merge *m = must_calloc(1, sizeof *m);
-    m->keep_threads = keep_threads;
+    m->keep_threads = options->keep_threads;
+    m->join_ranks = options->join_ranks;
     strings_init(&m->texts);
     m->samples_text = strings_add(&m->texts, "samples");
     m->seconds_text = strings_add(&m->texts, "utime_s");
@@ -51,6 +52,7 @@ void merge_free(struct merge *m)
 struct addition {
     struct merge *merge;
     const struct profile *profile;
+    bool costs_only;   /* what the profile says of itself is not asked for */
     uint32_t *strings; /* texts by offset, 0: not asked for yet */
     uint32_t *modules, *functions, *frames, *epochs, *processes, *threads, *metrics, *nodes;
 };
@@ -91,13 +93,15 @@ static void add_modules(struct addition *a)
                                  .path = module->build_id_size ? 0 : path};
         memcpy(key.build_id, module->build_id, sizeof key.build_id);
         uint32_t before = m->modules.count, number = key_set_add(&m->modules, &key);
+        a->modules[i] = number;
         if (number == before)
             vec_push(&m->module_records, (struct merged_module){path, module->size});
+        if (a->costs_only)
+            continue;
         struct merged_module *record = &m->module_records.items[number];
         record->path = lesser_text(m, record->path, path);
         record->size = record->size > module->size ? record->size : module->size;
         merge_count_instance(m, CTP_SCOPE_MODULE, number);
-        a->modules[i] = number;
     }
 }
 
@@ -269,10 +273,12 @@ static void add_processes(struct addition *a)
         p.command = text(a, p.command);
         if (!m->keep_threads)
             p.flags &= CTP_PROCESS_UNATTACHED;
+        uint32_t rank = profile_process_rank(a->profile, i) + 1; /* CTP_NONE becomes 0 */
         struct process_key key = {.command = p.command};
         if (m->keep_threads)
             key = (struct process_key){p.start_ns, p.end_ns, p.command,   p.first_argument, p.pid,
                                        p.parent,   p.flags,  p.exit_kind, p.exit_value,     0};
+        key.rank = m->join_ranks ? 0 : rank;
         uint32_t before = m->processes.count, number = key_set_add(&m->processes, &key);
         if (number == before)
             vec_push(&m->process_records, p);
@@ -283,7 +289,9 @@ static void add_processes(struct addition *a)
     }
 }
 
-/* The creators are filled in when the nodes are there. */
+/* Of a thread that is new, until the nodes are there. No node has this number. */
+static const uint32_t CREATOR_NOT_ASKED = CTP_NONE - 1;
+
 static void add_threads(struct addition *a)
 {
     struct merge *m = a->merge;
@@ -295,6 +303,7 @@ static void add_threads(struct addition *a)
         if (m->keep_threads)
             key = (struct thread_key){t.start_ns, t.end_ns, t.process, t.name, t.tid, 0};
         uint32_t before = m->threads.count, number = key_set_add(&m->threads, &key);
+        t.creator = CREATOR_NOT_ASKED;
         if (number == before)
             vec_push(&m->thread_records, t);
         struct ctp_thread *kept = &m->thread_records.items[number];
@@ -314,7 +323,7 @@ static void add_creators(struct addition *a)
     for (uint32_t i = 0; i < profile_thread_count(a->profile); i++) {
         uint32_t creator = mapped(a->nodes, profile_thread(a->profile, i)->creator);
         struct ctp_thread *kept = &m->thread_records.items[a->threads[i]];
-        bool is_first = m->instances[CTP_SCOPE_THREAD].items[a->threads[i]] == 1;
+        bool is_first = kept->creator == CREATOR_NOT_ASKED;
         kept->creator = is_first || kept->creator == creator ? creator : CTP_NONE;
     }
 }
@@ -333,6 +342,21 @@ static uint64_t fact_or(const struct profile *p, uint32_t metric, const char *ke
 {
     const struct ctp_fact *fact = profile_find_fact(p, CTP_SCOPE_METRIC, metric, key);
     return fact && fact->type == CTP_U64 ? fact->value : other;
+}
+
+static uint64_t total_of(const struct profile *p, uint32_t metric)
+{
+    uint64_t total = 0;
+    for (uint32_t n = 0; n < p->node_count; n++)
+        total += p->values[metric][n];
+    return total;
+}
+
+uint64_t merge_samples_of(const struct profile *p, uint32_t metric)
+{
+    uint64_t total = total_of(p, metric), period = profile_metric(p, metric)->period;
+    uint64_t rounded = period ? total / period + (total % period >= (period + 1) / 2) : 0;
+    return fact_or(p, metric, FACT_SAMPLES, rounded);
 }
 
 static struct merged_metric *find_metric(struct merge *m, uint32_t name, uint32_t *number)
@@ -369,18 +393,12 @@ static int add_metric(struct addition *a, uint32_t i, struct ct_error *err)
                        merge_text(m, name), profile_metric_kind_name(metric->kind),
                        profile_metric_kind_name(kept->kind));
     kept->description = lesser_text(m, kept->description, text(a, metric->description));
-    uint64_t total = 0;
-    for (uint32_t n = 0; n < p->node_count; n++)
-        total += p->values[i][n];
+    uint64_t total = total_of(p, i);
     uint64_t least = fact_or(p, i, FACT_PERIOD_MIN, metric->period);
     uint64_t most = fact_or(p, i, FACT_PERIOD_MAX, metric->period);
     kept->period_min = least < kept->period_min ? least : kept->period_min;
     kept->period_max = most > kept->period_max ? most : kept->period_max;
-    kept->samples +=
-        fact_or(p, i, FACT_SAMPLES,
-                metric->period
-                    ? total / metric->period + (total % metric->period >= (metric->period + 1) / 2)
-                    : 0);
+    kept->samples += merge_samples_of(p, i);
     if (kept->total + total < total)
         return ct_fail(err, "%s: the sum of %s does not fit in 64 bits any more", p->name,
                        merge_text(m, name));
@@ -480,9 +498,59 @@ static int add_all(struct addition *a, struct ct_error *err)
     return CT_OK;
 }
 
-int merge_add(struct merge *m, const struct profile *p, struct ct_error *err)
+/* ---- Costs alone ----------------------------------------------------------------------------- */
+
+static int find_threads(struct addition *a, struct ct_error *err)
 {
-    struct addition a = {.merge = m, .profile = p};
+    struct merge *m = a->merge;
+    const struct profile *p = a->profile;
+    bool known = true;
+    for (uint32_t i = 0; i < profile_process_count(p); i++) {
+        uint32_t rank = m->join_ranks ? 0 : profile_process_rank(p, i) + 1;
+        struct process_key key = {.command = text(a, profile_process(p, i)->command), .rank = rank};
+        known &= key_set_find(&m->processes, &key, &a->processes[i]);
+    }
+    for (uint32_t i = 0; i < profile_thread_count(p) && known; i++) {
+        const struct ctp_thread *t = profile_thread(p, i);
+        struct thread_key key = {.process = a->processes[t->process], .name = text(a, t->name)};
+        known &= key_set_find(&m->threads, &key, &a->threads[i]);
+    }
+    return known ? CT_OK : ct_fail(err, "%s: has costs of a thread that is not known", p->name);
+}
+
+static int find_metrics(struct addition *a, struct ct_error *err)
+{
+    struct merge *m = a->merge;
+    const struct profile *p = a->profile;
+    for (uint32_t i = 0; i < p->metric_count; i++) {
+        struct merged_metric *kept =
+            find_metric(m, text(a, profile_metric(p, i)->name), &a->metrics[i]);
+        uint64_t total = total_of(p, i);
+        if (!kept)
+            return ct_fail(err, "%s: has costs of a metric that is not known", p->name);
+        if (kept->total + total < total)
+            return ct_fail(err, "%s: the sum of %s does not fit in 64 bits any more", p->name,
+                           merge_text(m, kept->name));
+        kept->total += total;
+    }
+    return CT_OK;
+}
+
+static int add_costs(struct addition *a, struct ct_error *err)
+{
+    CT_TRY(find_metrics(a, err));
+    CT_TRY(find_threads(a, err));
+    add_modules(a);
+    add_functions(a);
+    add_frames(a);
+    add_epochs(a);
+    return add_nodes(a, err);
+}
+
+static int add_with(int (*add)(struct addition *, struct ct_error *), struct merge *m,
+                    const struct profile *p, bool costs_only, struct ct_error *err)
+{
+    struct addition a = {.merge = m, .profile = p, .costs_only = costs_only};
     struct {
         uint32_t **map;
         uint32_t count;
@@ -499,8 +567,18 @@ int merge_add(struct merge *m, const struct profile *p, struct ct_error *err)
     };
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         *maps[i].map = must_calloc((size_t)maps[i].count + 1, sizeof **maps[i].map);
-    int status = add_all(&a, err);
+    int status = add(&a, err);
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         free(*maps[i].map);
     return status;
+}
+
+int merge_add(struct merge *m, const struct profile *p, struct ct_error *err)
+{
+    return add_with(add_all, m, p, false, err);
+}
+
+int merge_add_costs(struct merge *m, const struct profile *p, struct ct_error *err)
+{
+    return add_with(add_costs, m, p, true, err);
 }

@@ -10,8 +10,9 @@
  * - Metrics are the same if name, unit and kind are (exact and at least become at least). Values
  * are in units, so they add up whatever the periods were; the merged period is the one by which a
  * value gives the number of samples.
- * - Processes are the same if their program is, threads of a process if their name is. What differs
- *   among the merged, such as numbers and arguments, is forgotten. With `keep_threads` they are the
+ * - Processes are the same if their program is, and their rank where they have one (a job of MPI),
+ *   threads of a process if their name is. What differs among the merged, such as numbers and
+ *   arguments, is forgotten. With `keep_threads` they are the
  *   same only if all that is known of them is, which is hardly ever.
  * - Facts that are whole numbers, or seconds, are summed; others stay if all agree.
  *
@@ -23,13 +24,34 @@
 
 #include "profile/profile.h"
 
+/* Keys of facts that merging itself needs, about a metric and the profile. */
+#define FACT_PERIOD_MIN "period_min"
+#define FACT_PERIOD_MAX "period_max"
+#define FACT_SAMPLES    "samples_estimated"
+#define FACT_PROFILES   "profiles_merged"
+
 struct merge;
 
-struct merge *merge_begin(bool keep_threads);
+struct merge_options {
+    bool keep_threads;
+    bool join_ranks; /* processes of different ranks can be the same, too */
+};
+
+struct merge *merge_begin(const struct merge_options *options);
 
 /* Adds a valid profile (profile_validate), which may be closed then. Fails if the same metric has
  * another unit or kind there. */
 int merge_add(struct merge *merge, const struct profile *profile, struct ct_error *err);
+
+/* How many samples a metric has: as a merged profile says, or its total by its period. */
+uint64_t merge_samples_of(const struct profile *profile, uint32_t metric);
+
+/*
+ * Adds the contexts and values of a profile, and nothing else: its processes, threads, epochs and
+ * metrics were added before, by profiles that may have had no nodes. For whoever keeps sums of
+ * values apart from what profiles say of themselves.
+ */
+int merge_add_costs(struct merge *merge, const struct profile *profile, struct ct_error *err);
 
 /* Writes the result. */
 int merge_write(struct merge *merge, const char *path, struct ct_error *err);

@@ -35,7 +35,7 @@ struct process_key {
     uint64_t start_ns, end_ns; /* from here on only where threads are kept, except the command */
     uint32_t command;
     uint32_t arguments, pid, parent, flags, exit_kind, exit_value;
-    uint32_t zero;
+    uint32_t rank; /* and one more; 0: none. Of all processes, unless ranks are joined */
 };
 
 struct thread_key {
@@ -79,7 +79,7 @@ struct merged_fact {
 };
 
 struct merge {
-    bool keep_threads;
+    bool keep_threads, join_ranks;
     uint32_t profiles;
     struct string_pool texts;
     uint32_t samples_text, seconds_text; /* keys of facts that a rate is made of */
@@ -121,11 +121,5 @@ void merge_write_facts(const struct merge *merge, struct profile_writer *writer,
 int merge_compare_functions(const struct merge *merge, uint32_t a, uint32_t b);
 int merge_compare_lines(const struct merge *merge, const struct merged_frame *a,
                         const struct merged_frame *b);
-
-/* Keys of facts that merging itself needs, about a metric and the profile. */
-#define FACT_PERIOD_MIN "period_min"
-#define FACT_PERIOD_MAX "period_max"
-#define FACT_SAMPLES    "samples_estimated"
-#define FACT_PROFILES   "profiles_merged"
 
 #endif

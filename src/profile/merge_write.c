@@ -239,7 +239,10 @@ static int compare_processes(const void *a, const void *b, void *order)
     uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
     const struct ctp_process *x = &m->process_records.items[first],
                              *y = &m->process_records.items[second];
+    const struct process_key *k = key_set_get(&m->processes, first),
+                             *l = key_set_get(&m->processes, second);
     COMPARE(o->process_levels[first], o->process_levels[second]);
+    COMPARE(k->rank, l->rank);
     COMPARE(x->start_ns, y->start_ns);
     COMPARE_TEXTS(m, x->command, y->command);
     COMPARE(x->pid, y->pid);

@@ -175,6 +175,9 @@ bool profile_metric_is_of_calls(const struct profile *profile, uint32_t metric);
 /* The parent of a process, or CTP_NONE: always a lower index, so that following it ends. */
 uint32_t profile_process_parent(const struct profile *profile, uint32_t process);
 
+/* The rank of a process in a job of MPI, or CTP_NONE. */
+uint32_t profile_process_rank(const struct profile *profile, uint32_t process);
+
 /* Argument `i` of a process, argv[0] being 0, or NULL when there are no more. */
 const char *profile_argument(const struct profile *profile, const struct ctp_process *process,
                              uint32_t i);
@@ -293,6 +296,13 @@ const char *profile_added_string(const struct profile_writer *writer, uint32_t o
 /* Adds all that an open profile holds to a writer that holds nothing yet, nodes and values too. The
  * profile's tables must be valid; its nodes are checked as all nodes are. */
 void profile_copy(const struct profile *from, struct profile_writer *writer);
+
+/*
+ * Adds what the profile says of itself, without contexts: no functions, lines, frames and nodes.
+ * Merging such a one, and its costs (merge_add_costs), is merging the profile; only who created a
+ * thread is not known any more.
+ */
+void profile_copy_skeleton(const struct profile *from, struct profile_writer *writer);
 
 /* Facts come in any order; the writer sorts them. A key twice for the same thing is an error. */
 void profile_fact_u64(struct profile_writer *writer, enum ctp_scope scope, uint32_t index,

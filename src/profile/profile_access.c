@@ -60,6 +60,13 @@ uint32_t profile_process_parent(const struct profile *p, uint32_t process)
     return parent < process ? parent : CTP_NONE;
 }
 
+uint32_t profile_process_rank(const struct profile *p, uint32_t process)
+{
+    const struct ctp_fact *fact = profile_find_fact(p, CTP_SCOPE_PROCESS, process, "rank");
+    return fact && fact->type == CTP_I64 && fact->value < INT32_MAX ? (uint32_t)fact->value
+                                                                    : CTP_NONE;
+}
+
 /* Position `first + i` of a run in a table, or CTP_NONE when either end of the run is passed. */
 static uint32_t in_run(const struct profile_table *table, uint32_t first, uint32_t count,
                        uint32_t i)

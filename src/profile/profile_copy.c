@@ -2,7 +2,7 @@
  * A profile into a writer, record by record: indices stay, strings get new offsets.
  */
 #include "base/vec.h"
-#include "profile/profile.h"
+#include "profile/merge.h"
 
 #include <string.h>
 
@@ -11,13 +11,18 @@ static uint32_t string(const struct profile *p, struct profile_writer *w, uint64
     return profile_add_string(w, profile_string(p, offset));
 }
 
-static void copy_code(const struct profile *p, struct profile_writer *w)
+static void copy_modules(const struct profile *p, struct profile_writer *w)
 {
     for (uint32_t i = 0; i < profile_module_count(p); i++) {
         struct ctp_module module = *profile_module(p, i);
         module.path = string(p, w, module.path);
         profile_add_module(w, &module);
     }
+}
+
+static void copy_code(const struct profile *p, struct profile_writer *w)
+{
+    copy_modules(p, w);
     for (uint32_t i = 0; i < profile_function_count(p); i++) {
         struct ctp_function function = *profile_function(p, i);
         function.name = string(p, w, function.name);
@@ -33,7 +38,7 @@ static void copy_code(const struct profile *p, struct profile_writer *w)
         profile_add_frame(w, profile_frame(p, i));
 }
 
-static void copy_processes(const struct profile *p, struct profile_writer *w)
+static void copy_processes(const struct profile *p, struct profile_writer *w, bool has_nodes)
 {
     VEC(const char *) arguments = {0};
     for (uint32_t i = 0; i < profile_process_count(p); i++) {
@@ -49,6 +54,7 @@ static void copy_processes(const struct profile *p, struct profile_writer *w)
     for (uint32_t i = 0; i < profile_thread_count(p); i++) {
         struct ctp_thread thread = *profile_thread(p, i);
         thread.name = string(p, w, thread.name);
+        thread.creator = has_nodes ? thread.creator : CTP_NONE;
         profile_add_thread(w, &thread);
     }
     for (uint32_t i = 0; i < profile_epoch_count(p); i++)
@@ -78,7 +84,7 @@ static void copy_facts(const struct profile *p, struct profile_writer *w)
     }
 }
 
-static void copy_nodes(const struct profile *p, struct profile_writer *w)
+static void copy_metrics(const struct profile *p, struct profile_writer *w)
 {
     for (uint32_t i = 0; i < p->metric_count; i++) {
         struct ctp_metric metric = *profile_metric(p, i);
@@ -87,6 +93,11 @@ static void copy_nodes(const struct profile *p, struct profile_writer *w)
         metric.description = string(p, w, metric.description);
         profile_add_metric(w, &metric);
     }
+}
+
+static void copy_nodes(const struct profile *p, struct profile_writer *w)
+{
+    copy_metrics(p, w);
     profile_begin_nodes(w, p->node_count);
     for (uint32_t i = 0; i < profile_root_count(p); i++)
         profile_add_root(w, profile_root(p, i)->thread, profile_root(p, i)->epoch);
@@ -106,7 +117,18 @@ void profile_copy(const struct profile *from, struct profile_writer *writer)
 {
     copy_strings(from, writer);
     copy_code(from, writer);
-    copy_processes(from, writer);
+    copy_processes(from, writer, true);
     copy_facts(from, writer);
     copy_nodes(from, writer);
+}
+
+void profile_copy_skeleton(const struct profile *from, struct profile_writer *writer)
+{
+    copy_modules(from, writer);
+    copy_processes(from, writer, false);
+    copy_facts(from, writer);
+    copy_metrics(from, writer);
+    for (uint32_t i = 0; i < from->metric_count; i++)
+        if (!profile_find_fact(from, CTP_SCOPE_METRIC, i, FACT_SAMPLES))
+            profile_fact_u64(writer, CTP_SCOPE_METRIC, i, FACT_SAMPLES, merge_samples_of(from, i));
 }

@@ -25,6 +25,9 @@ const char *view_group_name(const struct profile *p, enum view_grouping grouping
     case GROUP_PHASE:
         name = profile_string(p, profile_epoch(p, index)->name);
         break;
+    case GROUP_RANK:
+        snprintf(text, room, index == CTP_NONE ? "(no rank)" : "%" PRIu32, index);
+        return text;
     case GROUP_NOTHING:
         break;
     }
@@ -47,6 +50,8 @@ static uint32_t group_of(const struct profile *p, const struct ctp_root *root,
         return profile_thread(p, root->thread)->process;
     case GROUP_PHASE:
         return root->epoch;
+    case GROUP_RANK:
+        return profile_process_rank(p, profile_thread(p, root->thread)->process);
     default:
         return CTP_NONE;
     }

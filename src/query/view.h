@@ -18,6 +18,7 @@ enum view_grouping {
     GROUP_THREAD,
     GROUP_PROCESS,
     GROUP_PHASE,
+    GROUP_RANK, /* of a job of MPI */
 };
 
 struct view_options {

@@ -395,6 +395,18 @@ static uint32_t add_process(struct collector *c, size_t i)
                                (const char *const *)c->recording->options->command);
 }
 
+/* Where it ran. A rank is no count: as a whole number with a sign it is not summed in merging. */
+static void add_job(struct collector *c, enum ctp_scope scope, uint32_t index)
+{
+    const struct job *job = &c->recording->options->job;
+    if (job->host[0])
+        profile_fact_string(c->writer, scope, index, "host", job->host);
+    if (job->has_rank)
+        profile_fact_i64(c->writer, scope, index, "rank", job->rank);
+    if (job->has_rank && job->ranks)
+        profile_fact_i64(c->writer, scope, index, "ranks", job->ranks);
+}
+
 static void add_facts(struct collector *c, enum ctp_scope scope, uint32_t index,
                       const struct totals *totals)
 {
@@ -482,6 +494,7 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     c->process.stime_s = h->utime_ns ? (double)h->stime_ns / 1e9 : a->stime_s;
     c->has_unknown_time |= c->process.utime_s == 0 && c->process.stime_s == 0 && a->is_gone;
     add_facts(c, CTP_SCOPE_PROCESS, process, &c->process);
+    add_job(c, CTP_SCOPE_PROCESS, process);
     profile_fact_string(c->writer, CTP_SCOPE_PROCESS, process, "sampled_by",
                         source_name(h->source));
     if (h->source == SOURCE_OUTSIDE)
@@ -571,6 +584,7 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
         c.all.utime_s = c.all.stime_s = 0;
     }
     add_facts(&c, CTP_SCOPE_PROFILE, 0, &c.all);
+    add_job(&c, CTP_SCOPE_PROFILE, 0);
     if (s->engine->write_metric_facts && c.metrics.engine != CTP_NONE)
         s->engine->write_metric_facts(s, c.all.engine, c.writer, c.metrics.engine);
     if (c.outside_processes) {

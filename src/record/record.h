@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "record/engine.h"
+#include "record/job.h"
 #include "record/perf_names.h"
 #include "runtime/arena_format.h"
 
@@ -17,6 +18,7 @@
 
 struct record_options {
     const char *output;
+    struct job job; /* where it runs */
     uint64_t rate_hz;
     struct arena_events events; /* nothing: user CPU time */
     struct perf_wanted perf;

@@ -9,8 +9,8 @@
 const char *report_name(enum report_kind kind)
 {
     static const char *const names[REPORT_KINDS] = {
-        "summary", "contexts", "topdown", "bottomup",  "flat",   "callers",
-        "callees", "lines",    "threads", "processes", "phases", "kctx",
+        "summary", "contexts", "topdown",   "bottomup", "flat", "callers", "callees",
+        "lines",   "threads",  "processes", "phases",   "kctx", "ranks",
     };
     return names[kind];
 }
@@ -24,6 +24,8 @@ static enum view_grouping grouping_of(enum report_kind kind)
         return GROUP_PROCESS;
     case REPORT_PHASES:
         return GROUP_PHASE;
+    case REPORT_RANKS:
+        return GROUP_RANK;
     default:
         return GROUP_NOTHING;
     }
@@ -142,6 +144,11 @@ int report_print(const struct view *view, const struct report_options *options,
 {
     bool *wanted = NULL;
     struct asm_listing listing;
+    if (options->kind == REPORT_RANKS && !report_has_ranks(view->profile))
+        return ct_fail(err,
+                       "%s: no process has a rank: it was not recorded in an MPI job (mpirun … "
+                       "calltrail record), or merged with --join-ranks",
+                       view->profile->name);
     if (options->function)
         CT_TRY(find_function(view, options->function, &wanted, err));
     if (options->assembly && report_asm_open(view, options, wanted, &listing, err) != CT_OK) {
@@ -178,6 +185,9 @@ int report_print(const struct view *view, const struct report_options *options,
     case REPORT_PROCESSES:
     case REPORT_PHASES:
         report_groups(&sheet, options);
+        break;
+    case REPORT_RANKS:
+        report_ranks(&sheet, options);
         break;
     default:
         report_tree(&sheet, options, wanted, "rows", NULL);

@@ -21,6 +21,7 @@ enum report_kind {
     REPORT_PROCESSES,
     REPORT_PHASES,
     REPORT_KCTX,
+    REPORT_RANKS,
     REPORT_KINDS
 };
 
@@ -63,6 +64,10 @@ void report_contexts(struct sheet *sheet, const struct report_options *options, 
 void report_flat(struct sheet *sheet, const struct report_options *options, const char *key,
                  const char *heading);
 void report_groups(struct sheet *sheet, const struct report_options *options);
+void report_ranks(struct sheet *sheet, const struct report_options *options);
+
+/* Does any process have a rank? */
+bool report_has_ranks(const struct profile *profile);
 
 /* Topdown, bottomup, callers and callees; `wanted` are the labels of the function of the latter. */
 void report_tree(struct sheet *sheet, const struct report_options *options, const bool *wanted,
