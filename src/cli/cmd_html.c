@@ -24,6 +24,7 @@ static const char usage[] =
     "  --min-share PCT    contexts with less are drawn together; default: none, but so that at\n"
     "                     most 250,000 contexts are in the page\n"
     "  --source-dir DIR   where sources are, if not where they were compiled\n"
+    "  --no-source        no lines of source in the page\n"
     "  --no-demangle      mangled names\n"
     "  --help             this text\n";
 
@@ -89,6 +90,9 @@ static int take_option(struct options *o, int option)
         return 0;
     case 'd':
         vec_push(&o->source_folders, optarg);
+        return 0;
+    case 'S':
+        o->page.with_sources = false;
         return 0;
     default:
         o->page.keep_mangled = true;

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "query/count.h"
 #include "query/view.h"
+#include "view/page_sources.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -14,6 +15,7 @@ struct page {
     struct labels labels; /* functions */
     struct labels lines;  /* the same with every line apart, entry by entry */
     struct page_cut cut;
+    VEC(struct page_place) places; /* of source, by entry */
     FILE *out;
 };
 
@@ -34,6 +36,7 @@ static void write_metrics(struct json *j, const struct profile *p)
             json_string(j, "countMetric", count->metric);
             json_string(j, "perCount", count->per_heading);
             json_bool(j, "countIsInclusive", count->is_inclusive);
+            json_bool(j, "countIsAtLeast", count->is_at_least);
         }
         json_close(j, '}');
     }
@@ -189,6 +192,7 @@ static void frame_arrays(struct page *page, array_list *list, struct string_pool
         const char *name = strings_get(&page->lines.texts, (uint32_t)(at >> 32));
         file[i] = strings_add(files, name);
         line[i] = (uint32_t)at;
+        vec_push(&page->places, (struct page_place){file[i], line[i]});
     }
     for (uint32_t i = 0; i < frames; i++) {
         const struct ctp_frame *frame = profile_frame(p, i);
@@ -269,6 +273,9 @@ static char *header_text(struct page *page, const array_list *list, const struct
     write_groups(&j, p);
     write_labels(&j, &page->labels);
     write_files(&j, files);
+    if (page->options->with_sources)
+        page_sources_write(&j, page->places.items, page->places.count, files,
+                           &page->options->sources);
     write_facts(&j, p);
     write_array_list(&j, list);
     json_close(&j, '}');
@@ -318,9 +325,10 @@ int page_data_write(const struct profile *p, const struct page_options *options,
     by_line.identity = LABEL_BY_LINE;
     labels_init(&page.labels, p, &by_code);
     labels_init(&page.lines, p, &by_line);
-    page_cut(p, &options->cut, &page.cut);
+    page_cut(&page.labels, &options->cut, &page.cut);
     write_page(&page);
     page_cut_free(&page.cut);
+    vec_free(&page.places);
     labels_free(&page.lines);
     labels_free(&page.labels);
     return CT_OK;

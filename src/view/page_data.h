@@ -17,8 +17,7 @@ struct page_options {
     struct page_cut_options cut;
     struct source_folders sources;
     bool keep_mangled;
-    bool with_sources; /* lines of source that cost something are a part of it: no one can be asked
-                          for them later */
+    bool with_sources; /* lines of source that cost something are a part of it */
 };
 
 /* One profile. Errors of the stream are the caller's to ask for. */

@@ -1,5 +1,5 @@
 // The page: what stands around the views, and what happens when people do something.
-import { loadProfiles, Kind } from "./data.js";
+import { Source, Kind } from "./data.js";
 import { amountScale, amountText, countText, fileOf, plural, shareText, visible } from "./format.js";
 import { helpSheet, listenToKeys } from "./keys.js";
 import { Model } from "./model.js";
@@ -14,9 +14,11 @@ const CHOICES_MAX = 300, NEVER_BAD = 0;
 const find = (id) => document.getElementById(id);
 
 class App {
-    constructor(profiles) {
-        this.profiles = profiles;
-        this.model = new Model(profiles);
+    constructor(profiles, from) {
+        this.profiles = this.base = profiles;
+        this.source = from;
+        this.model = this.baseModel = new Model(profiles);
+        this.closer = new Map(); // models of parts that the server was asked for, by what was asked
         this.main = find("main");
         this.search = find("search");
         this.help = find("help");
@@ -85,6 +87,45 @@ class App {
         this.draw();
     }
 
+    // ---- A closer look
+
+    // What to ask the server for, where the page does not have all of it: "" if there is nothing.
+    wanted() {
+        const { thread, process, phase, zoom, up, inlined, refinements, view } = this.state;
+        const inTree = (view === "flame" || view === "compare") && !up && inlined && !refinements.length;
+        const path = inTree && view === "flame" ? zoom.map((label) => label.toString(36)).join(".") : "";
+        const isCut = this.base.some((profile) => profile.cut.leftOut);
+        const words = { thread, process, phase, zoom: path };
+        return this.source.isServed && isCut && Object.values(words).some(Boolean) ? JSON.stringify(words) : "";
+    }
+
+    // Takes the part that was asked for already, or asks; until the answer is there, what we have must do.
+    lookCloser() {
+        const key = this.wanted(), model = key ? this.closer.get(key) : this.baseModel;
+        this.model = model && model !== "asked" ? model : this.baseModel;
+        this.profiles = this.model.profiles;
+        if (key && !model)
+            this.ask(key);
+    }
+
+    async ask(key) {
+        const waiting = setTimeout(() => this.say("Reading more of the profile…", 60000), 500);
+        if (this.closer.size >= 4)
+            this.closer.delete(this.closer.keys().next().value);
+        this.closer.set(key, "asked");
+        try {
+            const parts = await Promise.all(this.base.map((_, i) => this.source.part(i, JSON.parse(key))));
+            this.closer.set(key, new Model(parts));
+            clearTimeout(waiting);
+            this.say("");
+            if (this.wanted() === key)
+                this.draw();
+        } catch (error) {
+            clearTimeout(waiting);
+            this.say(`The server does not answer: ${error.message}`);
+        }
+    }
+
     // ---- Drawing
 
     // What the views look at, for the state that we have.
@@ -105,10 +146,12 @@ class App {
     }
 
     draw() {
-        if (!this.profile && !this.profiles[0].metrics.length) {
+        if (this.base.some((profile) => !profile.metrics.length)) {
+            this.main.replaceChildren();
             this.main.append(element("p", { class: "nothing", text: "Nothing was measured: the profile has no metric." }));
             return;
         }
+        this.lookCloser();
         this.current?.close?.();
         this.current = this.picture = this.chosen = null;
         this.look();
@@ -384,12 +427,12 @@ class App {
         this.say(`${name}.${kind} is saved.`);
     }
 
-    say(text) {
+    say(text, most = 3000) {
         find("said").textContent = text;
         clearTimeout(this.saying);
         this.saying = setTimeout(() => {
             find("said").textContent = "";
-        }, 3000);
+        }, most);
     }
 
     showHelp() {
@@ -398,6 +441,7 @@ class App {
     }
 }
 
-loadProfiles().then((profiles) => new App(profiles).start(), (error) => {
+const source = new Source();
+source.profiles().then((profiles) => new App(profiles, source).start(), (error) => {
     find("main").append(element("p", { class: "nothing", text: `The profile cannot be read: ${error.message}` }));
 });

@@ -91,18 +91,32 @@ async function unpack(text) {
     return new Response(stream).arrayBuffer();
 }
 
-// The profiles of this page, the older one first: within the page, or from the server that it came from.
-export async function loadProfiles() {
-    const parts = [...document.querySelectorAll("script.data")];
-    if (parts.length)
-        return Promise.all(parts.map(async (part) => new Profile(await unpack(part.textContent))));
-    const answers = [];
-    const count = Number(document.documentElement.dataset.profiles || 1);
-    for (let i = 0; i < count; i++) {
-        const answer = await fetch(`data?profile=${i}`);
+// Where the profiles of this page come from: within it, or from the server that it came from.
+export class Source {
+    constructor() {
+        this.parts = [...document.querySelectorAll("script.data")];
+        this.isServed = this.parts.length === 0;
+    }
+
+    // The older one first.
+    async profiles() {
+        if (!this.isServed)
+            return Promise.all(this.parts.map(async (part) => new Profile(await unpack(part.textContent))));
+        const count = await (await fetch("profiles")).json(), all = [];
+        for (let i = 0; i < count; i++)
+            all.push(await this.part(i, {}));
+        return all;
+    }
+
+    // A closer look: at threads, a process, a phase, or at what is called through a path of labels.
+    async part(index, { thread, process, phase, zoom }) {
+        const words = new URLSearchParams({ profile: index });
+        for (const [key, value] of Object.entries({ thread, process, phase, zoom }))
+            if (value)
+                words.append(key, value);
+        const answer = await fetch(`data?${words}`);
         if (!answer.ok)
             throw new Error(await answer.text());
-        answers.push(new Profile(await answer.arrayBuffer()));
+        return new Profile(await answer.arrayBuffer());
     }
-    return answers;
 }

@@ -41,7 +41,7 @@ function countColumns(app) {
         return [];
     const of = (row) => row.nodes.reduce((sum, node) => sum + known.counts[node], 0);
     return [{ title: known.kind.countMetric, kind: "number", text: (row) => countText(of(row)) },
-        { title: known.kind.perCount, kind: "number", text: (row) => of(row) ? amountText(app.metric.unit, row.total / of(row)) : "" }];
+        { title: known.kind.perCount, kind: "number", text: (row) => of(row) ? (known.kind.countIsAtLeast ? "≤ " : "") + amountText(app.metric.unit, row.total / of(row)) : "" }];
 }
 
 function treeTable(app, root, title) {
@@ -79,11 +79,10 @@ function legendOf(items) {
 }
 
 function pictureOf(app, root, zoomed, title, colourOf) {
-    const scale = amountScale(app.metric.unit, app.tree.whole);
+    const scale = amountScale(app.metric.unit, app.tree.whole), { whole } = app.tree;
     return {
-        root, zoomed, labels: app.labels, marks: app.marks, colourOf, title, whole: app.tree.whole,
-        rootText: `${root.up ? "what runs" : "all"}: ${scale(root.total)}${root.total === app.tree.whole ? "" : ` (${shareText(root.total, app.tree.whole)})`}`,
-        unitText: scale, up: root.up,
+        root, zoomed, labels: app.labels, marks: app.marks, colourOf, title, whole, unitText: scale,
+        rootText: `${scale(root.total)}${root.total === whole ? "" : `, ${shareText(root.total, whole)} of all`}`,
     };
 }
 
@@ -292,7 +291,7 @@ function structureView(app) {
         { title: "Self", kind: "share", share: (place) => shareOf(place.self, whole), text: (place) => shareText(place.self, whole) },
         { title: app.metric.name, kind: "number", text: (place) => scale(place.self) },
         {
-            title: "Module → file → function → line", kind: "name", cell: (place) => element("span", { class: `label ${place.kind}` },
+            title: "Module → file → function → line", kind: "name", cell: (place) => element("span", { class: `label place-${place.kind}` },
                 element("span", { class: place.kind === "function" ? "function" : "", text: place.name })),
         },
     ], {
