@@ -151,6 +151,8 @@ class App {
             this.main.append(element("p", { class: "nothing", text: "Nothing was measured: the profile has no metric." }));
             return;
         }
+        if (this.state.view === "compare" && this.base.length < 2)
+            this.state.view = "flame";
         this.lookCloser();
         this.current?.close?.();
         this.current = this.picture = this.chosen = null;
@@ -164,8 +166,6 @@ class App {
         this.drawSearch();
         this.drawNotes();
         this.showDetail(null);
-        if (this.state.view === "compare" && this.profiles.length < 2)
-            this.state.view = "flame";
         if (!this.tree.total[0] && this.state.view !== "quality" && this.state.view !== "compare")
             this.main.append(element("p", { class: "nothing", text: "Nothing was measured in this selection." }));
         else
