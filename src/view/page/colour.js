@@ -19,12 +19,14 @@ function shade([hue, saturation], vary, dark) {
 
 // A function from labels to colours, by "module" or "function".
 export function palette(profile, tree, mode, dark) {
-    const hues = new Map(), weights = new Map(), made = new Map();
-    for (let i = 1; i < tree.count; i++) {
-        const module = profile.module(tree.label[i]);
+    const hues = new Map(), weights = new Map(), made = new Map(), self = new Float64Array(profile.labelCount);
+    for (let i = 1; i < tree.count; i++)
+        self[tree.label[i]] += tree.self[i];
+    self.forEach((value, label) => {
+        const module = profile.module(label);
         if (module)
-            weights.set(module, (weights.get(module) || 0) + tree.self[i]);
-    }
+            weights.set(module, (weights.get(module) || 0) + value);
+    });
     [...weights].sort((a, b) => b[1] - a[1]).forEach(([module], i) => hues.set(module, HUES[i % HUES.length]));
     const colourOf = (label) => {
         const module = profile.module(label), seed = hash(profile.name(label)), vary = (seed >>> 8 & 255) / 255;

@@ -27,6 +27,7 @@ export class Profile {
         this.setLabels(header.labels);
         this.files = new Map(header.files);
         this.moduleFiles = header.modules.map(([path]) => fileOf(path));
+        this.moduleNames = this.moduleFiles.map(visible);
         this.rootCount = this.rootThread.length;
     }
 
@@ -56,7 +57,7 @@ export class Profile {
     // The module's file, "" for what is no code.
     module(label) {
         const module = this.labelModules[label];
-        return this.isCode(label) && module >= 0 ? visible(this.moduleFiles[module]) : "";
+        return this.isCode(label) && module >= 0 ? this.moduleNames[module] : "";
     }
 
     // "name [module]", except where the name has the module in it.

@@ -13,23 +13,26 @@ export class Growth {
         let slots = 16;
         while (slots * 0.75 < room)
             slots *= 2;
-        this.slots = new Uint32Array(slots);
+        // Three numbers for each slot, parent, label and node, side by side: one miss of the cache, not three.
+        this.slots = new Uint32Array(4 * slots);
         this.mask = slots - 1;
     }
 
     // The child with a label, made if it is new.
     child(parent, label) {
-        let at = Math.imul(Math.imul(parent, 0x9e3779b1) ^ label, 0x85ebca6b);
-        at = (at ^ (at >>> 15)) & this.mask;
-        for (; this.slots[at]; at = (at + 1) & this.mask) {
-            const node = this.slots[at];
-            if (this.parent[node] === parent && this.label[node] === label)
-                return node;
+        const { slots, mask } = this;
+        let at = Math.imul(parent ^ Math.imul(label, 0x9e3779b1), 0x85ebca6b);
+        at = (at ^ (at >>> 15)) & mask;
+        for (let slot = 4 * at; slots[slot + 2]; slot = 4 * at) {
+            if (slots[slot] === parent && slots[slot + 1] === label)
+                return slots[slot + 2];
+            at = (at + 1) & mask;
         }
-        this.slots[at] = this.count;
-        this.parent[this.count] = parent;
-        this.label[this.count] = label;
-        return this.count++;
+        const node = this.count++;
+        slots[4 * at] = this.parent[node] = parent;
+        slots[4 * at + 1] = this.label[node] = label;
+        slots[4 * at + 2] = node;
+        return node;
     }
 }
 
