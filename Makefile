@@ -18,6 +18,7 @@
 #   make check-real      real programs from Debian's packages, plain and recorded
 #   make check-agreement the same programs under calltrail and under perf
 #   make check-exports   exports in the viewers that npm has, and in Chromium
+#   make check-view      the page of view and html in Chromium
 #   make check-diff      what diff says of runs whose truth is known
 #   make check-full      the long runs: 100 million single steps, all modules, long fuzzing
 #   make fuzz            fuzz every reader for FUZZ_SECONDS each
@@ -32,7 +33,7 @@ comma := ,
 BUILD := build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 MESON_FLAGS := --prefix=$(PREFIX) $(if $(SANITIZE),-Db_sanitize=$(SANITIZE) -Db_lundef=false)
 
-.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-regions check-exact check-exact-steps check-events check-rates check-live check-loss check-stops check-go check-full fuzz bench install clean check-exports check-diff check-real check-agreement
+.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-regions check-exact check-exact-steps check-events check-rates check-live check-loss check-stops check-go check-full fuzz bench install clean check-exports check-view check-diff check-real check-agreement
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) calltrail libcalltrail-rt.so libcalltrail-events.so libcalltrail-events-new.so calltrail-record.1
@@ -117,6 +118,10 @@ check-go: setup-tests
 check-exports: setup-tests
 	@$(MAKE) --no-print-directory tests
 	@BUILD=$(BUILD) scripts/check-exports
+
+check-view: setup-tests
+	@$(MAKE) --no-print-directory tests
+	@BUILD=$(BUILD) scripts/check-view
 
 check-diff: setup-tests
 	@$(MAKE) --no-print-directory tests

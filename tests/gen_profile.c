@@ -1,12 +1,13 @@
 /*
  * Makes profiles out of random numbers: the same seed gives the same bytes.
  *
- *     gen_profile --seed N --nodes N [--shape random|deep|bushy] [--threads N] [--metrics N] OUT
+ *     gen_profile --seed N --nodes N [--shape random|deep|bushy] [--threads N] [--metrics N]
+ *                 [--hostile] OUT
  *
  * Every table has something in it, names have characters that somebody will print wrongly, and
  * memory does not grow with the number of nodes, so that huge files can be made as well.
  */
-#include "base/vec.h"
+#include "base/strings.h"
 #include "profile/profile.h"
 
 #include <getopt.h>
@@ -21,6 +22,7 @@ struct generator {
     uint64_t state;
     uint32_t nodes, threads, metrics, processes, functions, frames, lines;
     enum shape shape;
+    bool hostile; /* every name would like to run in a page, or to look like another */
     struct profile_writer *writer;
 };
 
@@ -38,9 +40,29 @@ static uint32_t below(struct generator *g, uint32_t limit)
     return (uint32_t)((next(g) >> 32) * limit >> 32);
 }
 
+static const char *const hostile_names[] = {
+    "<img src=x onerror=\"window.hostile=1\">",
+    "\"><script>window.hostile=1</script>",
+    "</script><script>window.hostile=1</script><!--",
+    "'-(window.hostile=1)-'",
+    "\xe2\x80\xaegnp.exe\xe2\x80\xac",
+    "javascript:window.hostile=1//",
+    "${window.hostile=1}]]>",
+    "\xff\xfe\xc3(\xed\xa0\x80",
+    "<svg onload=window.hostile=1>&lt;&#60;",
+};
+enum { HOSTILE_NAMES = sizeof hostile_names / sizeof *hostile_names, HOSTILE_LONG = 10000 };
+
 static uint32_t string(struct generator *g, const char *text)
 {
-    return profile_add_string(g->writer, text);
+    if (!g->hostile || !*text)
+        return profile_add_string(g->writer, text);
+    size_t kind = hash_bytes(text, strlen(text)) % (HOSTILE_NAMES + 1);
+    char *name = kind < HOSTILE_NAMES ? must_format("%s%s", hostile_names[kind], text)
+                                      : must_format("%0*d%s", HOSTILE_LONG, 0, text);
+    uint32_t offset = profile_add_string(g->writer, name);
+    free(name);
+    return offset;
 }
 
 static const char *const odd_names[] = {
@@ -286,9 +308,13 @@ static uint32_t parse_count(const char *text)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"seed", required_argument, NULL, 's'},    {"nodes", required_argument, NULL, 'n'},
-        {"shape", required_argument, NULL, 'f'},   {"threads", required_argument, NULL, 't'},
-        {"metrics", required_argument, NULL, 'm'}, {0},
+        {"seed", required_argument, NULL, 's'},
+        {"nodes", required_argument, NULL, 'n'},
+        {"shape", required_argument, NULL, 'f'},
+        {"threads", required_argument, NULL, 't'},
+        {"metrics", required_argument, NULL, 'm'},
+        {"hostile", no_argument, NULL, 'h'},
+        {0},
     };
     struct generator g = {.nodes = 100, .threads = 4, .metrics = 2};
     int option;
@@ -301,6 +327,8 @@ int main(int argc, char **argv)
             g.threads = parse_count(optarg);
         else if (option == 'm')
             g.metrics = parse_count(optarg);
+        else if (option == 'h')
+            g.hostile = true;
         else if (option == 'f' && strcmp(optarg, "random") == 0)
             g.shape = RANDOM;
         else if (option == 'f' && strcmp(optarg, "deep") == 0)
@@ -312,7 +340,7 @@ int main(int argc, char **argv)
     }
     if (optind != argc - 1 || g.threads == 0 || g.threads > 1000000) {
         fputs("usage: gen_profile --seed N --nodes N [--shape random|deep|bushy] [--threads N] "
-              "[--metrics N] OUT\n",
+              "[--metrics N] [--hostile] OUT\n",
               stderr);
         return 2;
     }

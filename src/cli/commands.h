@@ -8,6 +8,8 @@
 int cmd_record(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_kctx(int argc, char **argv);
+int cmd_view(int argc, char **argv);
+int cmd_html(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_store(int argc, char **argv);

@@ -17,6 +17,8 @@ static const struct command {
     {"record", cmd_record, "run a program and write where its time goes"},
     {"report", cmd_report, "show where the cost is: hot contexts, trees, functions"},
     {"kctx", cmd_kctx, "the shortest caller chains that explain what hot functions cost"},
+    {"view", cmd_view, "look at a profile in a browser"},
+    {"html", cmd_html, "the same page as one file, to keep or to mail"},
     {"export", cmd_export, "write a profile in another tool's format"},
     {"import", cmd_import, "make a profile of what another tool measured"},
     {"symbolize", cmd_symbolize, "add source lines and names from debug files that came later"},

@@ -91,8 +91,8 @@ static int choose(const struct profile *p, enum view_grouping grouping, const ch
     return any ? CT_OK : nearest_fail(&nearest, noun, err);
 }
 
-static int choose_roots(const struct profile *p, const struct view_options *options, bool *chosen,
-                        struct ct_error *err)
+int view_choose_roots(const struct profile *p, const struct view_options *options, bool *chosen,
+                      struct ct_error *err)
 {
     memset(chosen, true, profile_root_count(p));
     CT_TRY(choose(p, GROUP_THREAD, "thread", options->thread, chosen, err));
@@ -278,7 +278,7 @@ int view_open(const struct profile *profile, const struct view_options *options,
         if (options->refinements[i].kind <= REFINE_SHOW_FROM)
             CT_TRY(refine_check(options->refinements[i].pattern, err));
     bool *chosen = must_calloc((size_t)profile_root_count(profile) + 1, sizeof *chosen);
-    int status = choose_roots(profile, options, chosen, err);
+    int status = view_choose_roots(profile, options, chosen, err);
     if (status == CT_OK) {
         labels_init(&out->labels, profile, &options->labels);
         grow(out, chosen);

@@ -51,10 +51,14 @@ int view_open(const struct profile *profile, const struct view_options *options,
               struct ct_error *err);
 void view_close(struct view *view);
 
-/* Two steps of it, for those that make trees of their own. The index of a metric by its name, NULL
+/* Steps of it, for those that make trees of their own. The index of a metric by its name, NULL
  * being the first. */
 int view_choose_metric(const struct profile *profile, const char *name, uint32_t *out,
                        struct ct_error *err);
+
+/* Which roots are of the thread, process and phase of the options: one mark for each root. */
+int view_choose_roots(const struct profile *profile, const struct view_options *options,
+                      bool *chosen, struct ct_error *err);
 
 /* That the roots are ranges of nodes one behind the other, which is not known of a file of which
  * only the tables were checked: what lies outside would be read outside. */

@@ -6,7 +6,7 @@
 
 #include "query/outline.h"
 #include "report/sheet.h"
-#include "report/source_text.h"
+#include "query/source_text.h"
 
 enum report_kind {
     REPORT_SUMMARY,

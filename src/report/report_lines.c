@@ -5,7 +5,7 @@
  * line that is on a path twice, by recursion, is counted once.
  */
 #include "report/report.h"
-#include "report/source_text.h"
+#include "query/source_text.h"
 
 #include <inttypes.h>
 #include <string.h>

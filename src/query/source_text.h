@@ -2,8 +2,8 @@
  * The lines of a source file, found where it was when it was compiled or below folders that the
  * user names.
  */
-#ifndef REPORT_SOURCE_TEXT_H
-#define REPORT_SOURCE_TEXT_H
+#ifndef QUERY_SOURCE_TEXT_H
+#define QUERY_SOURCE_TEXT_H
 
 #include "base/file.h"
 #include "base/vec.h"

@@ -1,4 +1,4 @@
-#include "report/source_text.h"
+#include "query/source_text.h"
 
 #include <stdbool.h>
 #include <string.h>

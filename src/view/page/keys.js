@@ -1,0 +1,55 @@
+// The keyboard: every key in one table, which is also the sheet that `?` shows.
+import { element } from "./table.js";
+
+// [key, what it does, action]; a key is as KeyboardEvent names it.
+export function keyTable(app) {
+    const views = app.views().map(([name, title], i) => [i < 9 ? String(i + 1) : i === 9 ? "0" : "q", title, () => app.go({ view: name })]);
+    return [
+        ...views,
+        ["/", "search", () => app.search.focus()],
+        ["n", "next function that matches", () => app.nextMatch(1)],
+        ["N", "previous function that matches", () => app.nextMatch(-1)],
+        ["Escape", "zoom out; then leave the search", () => app.escape()],
+        ["Backspace", "zoom out by one frame", () => app.zoomOut()],
+        ["v", "turn the flame graph: callees or callers", () => app.go({ view: "flame", up: !app.state.up, zoom: [] })],
+        ["f", "focus: only contexts with the chosen function", () => app.refineChosen("f")],
+        ["h", "hide contexts with the chosen function", () => app.refineChosen("h")],
+        ["s", "show from the chosen function on", () => app.refineChosen("s")],
+        ["l", "fold libraries: only the chosen function's module", () => app.refineChosen("m")],
+        ["r", "fold recursion", () => app.toggleRecursion()],
+        ["i", "inlined functions apart, or not", () => app.go({ inlined: !app.state.inlined, zoom: [] })],
+        ["x", "drop the last refinement", () => app.go({ refinements: app.state.refinements.slice(0, -1), zoom: [] })],
+        ["b", "callers and callees of the chosen function", () => app.showChosen("butterfly")],
+        ["o", "source of the chosen function", () => app.showChosen("lines")],
+        ["y", "copy the stack", () => app.copyStack()],
+        ["m", "next metric", () => app.nextMetric()],
+        ["c", "colour by module or by function", () => app.go({ colour: app.state.colour === "function" ? "" : "function" })],
+        ["t", "light or dark", () => app.turnTheme()],
+        ["e", "save the picture as SVG", () => app.savePicture("svg")],
+        ["p", "save the picture as PNG", () => app.savePicture("png")],
+        ["?", "this sheet", () => app.help.open ? app.help.close() : app.showHelp()],
+    ];
+}
+
+const KEYS_OF_VIEWS = [["←→↑↓", "move between frames or rows; open and close rows"], ["Enter", "zoom into a frame; open a row"],
+    ["Tab", "to the next part of the page"]];
+
+export function helpSheet(app) {
+    const row = ([key, text]) => element("tr", {}, element("td", {}, element("kbd", { text: key })), element("td", { text }));
+    return element("div", { class: "sheet" },
+        element("table", {}, ...keyTable(app).slice(0, app.views().length).map(row)),
+        element("table", {}, ...keyTable(app).slice(app.views().length).concat(KEYS_OF_VIEWS).map(row)));
+}
+
+export function listenToKeys(app) {
+    document.addEventListener("keydown", (event) => {
+        const typing = event.target.matches("input, select, textarea");
+        if (event.ctrlKey || event.altKey || event.metaKey || (typing && event.key !== "Escape"))
+            return;
+        const found = keyTable(app).find(([key]) => key === event.key);
+        if (!found || (app.help.open && event.key === "Escape"))
+            return;
+        event.preventDefault();
+        found[2]();
+    });
+}

@@ -1,0 +1,101 @@
+// What is looked at: the profile, the tree of the selection, what the search finds. Made anew when the address
+// changes, and only as far as it did.
+import { Comparison } from "./compare.js";
+import { LineLabels, lineRows, structureOf } from "./lines.js";
+import { matchNames, refine } from "./refine.js";
+import { growTree, outermost } from "./tree.js";
+import { visible } from "./format.js";
+
+export class Model {
+    constructor(profiles) {
+        this.profiles = profiles;
+        this.cache = new Map();
+        this.lineLabels = new Map();
+    }
+
+    // The last few answers are kept: back and forward are instant.
+    once(key, make) {
+        if (this.cache.has(key))
+            return this.cache.get(key);
+        if (this.cache.size >= 12)
+            this.cache.delete(this.cache.keys().next().value);
+        const made = make();
+        this.cache.set(key, made);
+        return made;
+    }
+
+    sideOf(state) {
+        return this.profiles.length > 1 && state.side !== "older" ? 1 : 0;
+    }
+
+    metricIndex(profile, name) {
+        return Math.max(profile.metrics.findIndex((metric) => metric.name === name), 0);
+    }
+
+    selectionKey(state, side) {
+        return JSON.stringify([side, state.metric, state.thread, state.process, state.phase, state.inlined, state.refinements]);
+    }
+
+    selectionOf(state, profile) {
+        const { thread, process, phase, inlined } = state;
+        return { metric: this.metricIndex(profile, state.metric), thread, process, phase, inlined };
+    }
+
+    tree(state, side = this.sideOf(state)) {
+        const profile = this.profiles[side];
+        return this.once(`tree ${this.selectionKey(state, side)}`, () => state.refinements.reduce(
+            (tree, refinement) => refine(profile, tree, refinement),
+            growTree(profile, this.selectionOf(state, profile))));
+    }
+
+    // By node of the tree, how often: {kind, counts}; null where there is nothing to divide by.
+    counts(state) {
+        const side = this.sideOf(state), profile = this.profiles[side];
+        const metric = profile.metrics[this.metricIndex(profile, state.metric)];
+        if (!metric.countMetric)
+            return null;
+        const tree = this.tree(state), other = this.tree({ ...state, metric: metric.countMetric });
+        let alike = tree.count === other.count;
+        for (let i = 1; alike && i < tree.count; i++)
+            alike = tree.parent[i] === other.parent[i] && tree.label[i] === other.label[i];
+        return alike ? { kind: metric, counts: metric.countIsInclusive ? other.total : other.self } : null;
+    }
+
+    lines(state) {
+        const side = this.sideOf(state), profile = this.profiles[side];
+        if (!this.lineLabels.has(side))
+            this.lineLabels.set(side, new LineLabels(profile));
+        const labels = this.lineLabels.get(side);
+        const tree = this.once(`lines ${this.selectionKey(state, side)}`, () => state.refinements
+            .filter(({ kind }) => kind !== "r")
+            .reduce((grown, refinement) => refine(labels, grown, refinement),
+                growTree(profile, this.selectionOf(state, profile), labels)));
+        return { labels, tree };
+    }
+
+    lineRows(state, label) {
+        const { labels, tree } = this.lines(state);
+        return lineRows(labels, tree, label);
+    }
+
+    structure(state) {
+        const { labels, tree } = this.lines(state), { files } = this.profiles[this.sideOf(state)];
+        return structureOf(labels, tree, (file) => visible(files.get(file) || ""));
+    }
+
+    comparison(state) {
+        const key = `compare ${this.selectionKey(state, "both")}`;
+        return this.once(key, () => new Comparison(this.profiles, [this.tree(state, 0), this.tree(state, 1)],
+            this.profiles.map((profile) => profile.metrics[this.metricIndex(profile, state.metric)])));
+    }
+
+    // What a search finds: marks by label, and the cost of contexts that have a match.
+    matches(labels, tree, text) {
+        const marks = matchNames(labels, text, "i");
+        let value = 0;
+        outermost(tree, marks, (node) => {
+            value += tree.total[node];
+        });
+        return { marks, value, functions: marks.reduce((sum, mark) => sum + mark, 0) };
+    }
+}

@@ -1,0 +1,133 @@
+// Successive refinements of a tree, as in src/query/refine.c: for each old node, in preorder, which new node its
+// value goes to, or none.
+import { NONE } from "./data.js";
+import { Growth, Tree } from "./tree.js";
+
+// A pattern as a RegExp; one that is none matches itself as text.
+export function patternOf(text, flags = "") {
+    try {
+        return new RegExp(text, flags);
+    } catch {
+        return new RegExp(text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), flags);
+    }
+}
+
+export function exactly(name) {
+    return `^${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`;
+}
+
+export function matchNames(profile, text, flags) {
+    const pattern = patternOf(text, flags), marks = new Uint8Array(profile.labelCount);
+    for (let label = 0; label < profile.labelCount; label++)
+        marks[label] = profile.isCode(label) && pattern.test(profile.rawNames[label]) ? 1 : 0;
+    return marks;
+}
+
+function keepMatching(tree, marks, ignore) {
+    const matched = new Uint8Array(tree.count), needed = new Uint8Array(tree.count);
+    const targets = new Uint32Array(tree.count), growth = new Growth(tree.count);
+    for (let i = 1; i < tree.count; i++)
+        matched[i] = matched[tree.parent[i]] || marks[tree.label[i]];
+    for (let i = tree.count - 1; i > 0; i--) {
+        if (!matched[i] === ignore)
+            needed[i] = 1;
+        if (needed[i])
+            needed[tree.parent[i]] = 1;
+    }
+    for (let i = 1; i < tree.count; i++) {
+        if (!needed[i])
+            continue;
+        targets[i] = growth.child(targets[tree.parent[i]], tree.label[i]);
+        if (!matched[i] === ignore)
+            growth.self[targets[i]] += tree.self[i];
+    }
+    return new Tree(growth, tree.whole);
+}
+
+function showFrom(tree, marks) {
+    const inside = new Uint8Array(tree.count), targets = new Uint32Array(tree.count);
+    const growth = new Growth(tree.count);
+    for (let i = 1; i < tree.count; i++) {
+        const parent = tree.parent[i];
+        inside[i] = inside[parent] || marks[tree.label[i]];
+        targets[i] = targets[parent];
+        if (inside[i]) {
+            targets[i] = growth.child(targets[parent], tree.label[i]);
+            growth.self[targets[i]] += tree.self[i];
+        }
+    }
+    return new Tree(growth, tree.whole);
+}
+
+// Frames of other modules join their callers. What is no code of a module stays: a gap must not vanish.
+function foldModules(tree, stays, foldedLabel) {
+    const targets = new Uint32Array(tree.count), growth = new Growth(tree.count + 1);
+    for (let i = 1; i < tree.count; i++) {
+        const parent = targets[tree.parent[i]];
+        if (stays[tree.label[i]]) {
+            targets[i] = growth.child(parent, tree.label[i]);
+            growth.self[targets[i]] += tree.self[i];
+        } else {
+            targets[i] = parent;
+            if (tree.self[i])
+                growth.self[parent || growth.child(0, foldedLabel)] += tree.self[i];
+        }
+    }
+    return new Tree(growth, tree.whole);
+}
+
+// A function that is called while it is on the path of new nodes already continues there.
+function foldRecursion(tree, labelCount) {
+    const growth = new Growth(tree.count), targets = new Uint32Array(tree.count);
+    const onLabel = new Uint32Array(labelCount).fill(NONE), depths = new Uint32Array(tree.count);
+    const path = [0], steps = [];
+    for (let i = 1; i < tree.count; i++) {
+        while (steps.length && steps[steps.length - 1].node !== tree.parent[i]) {
+            const left = steps.pop();
+            onLabel[left.label] = left.onLabel;
+            path[left.depth] = left.entry;
+        }
+        const parent = targets[tree.parent[i]], label = tree.label[i], seen = onLabel[label];
+        if (seen !== NONE && depths[seen] <= depths[parent] && path[depths[seen]] === seen) {
+            targets[i] = seen;
+        } else {
+            targets[i] = growth.child(parent, label);
+            depths[targets[i]] = depths[parent] + 1;
+        }
+        growth.self[targets[i]] += tree.self[i];
+        const depth = depths[targets[i]];
+        steps.push({ node: i, label, onLabel: seen, depth, entry: path[depth] });
+        onLabel[label] = path[depth] = targets[i];
+    }
+    return new Tree(growth, tree.whole);
+}
+
+// Kinds of refinements, by the letter that the address has for them.
+export const REFINEMENTS = {
+    f: "focus",
+    h: "hide",
+    s: "show from",
+    m: "only module",
+    r: "fold recursion",
+};
+
+// One refinement: {kind, pattern}.
+export function refine(profile, tree, { kind, pattern }) {
+    switch (kind) {
+    case "f":
+    case "h":
+        return keepMatching(tree, matchNames(profile, pattern), kind === "h");
+    case "s":
+        return showFrom(tree, matchNames(profile, pattern));
+    case "m": {
+        const stays = new Uint8Array(profile.labelCount);
+        for (let label = 0; label < profile.labelCount; label++)
+            stays[label] = !profile.isCode(label) || profile.module(label) === pattern ? 1 : 0;
+        return foldModules(tree, stays, profile.foldedLabel);
+    }
+    case "r":
+        return foldRecursion(tree, profile.labelCount);
+    default:
+        return tree;
+    }
+}

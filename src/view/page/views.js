@@ -1,0 +1,362 @@
+// The views: each fills the main part of the page from the model, and says what to do when it is left.
+import { changeColour, palette } from "./colour.js";
+import { Flame } from "./flame.js";
+import { amountScale, amountText, countText, plural, shareOf, shareText } from "./format.js";
+import { explainFunctions } from "./kctx.js";
+import { around, bottomUp, hotContexts, topDown } from "./rows.js";
+import { Table, bar, element } from "./table.js";
+import { flatRows } from "./tree.js";
+
+const CONTEXTS_MAX = 1000, KCTX_MAX = 100;
+
+// A name with its module behind it, dimmed.
+function nameCell(app, label) {
+    const cell = element("span", { class: "label" }, element("span", { class: "function", text: app.labels.name(label) }));
+    const module = app.labels.module(label);
+    if (module)
+        cell.append(" ", element("span", { class: "module", text: module }));
+    cell.title = app.labels.fullName(label);
+    return cell;
+}
+
+function columnsOf(app, up) {
+    const scale = amountScale(app.metric.unit, app.tree.whole), { whole } = app.tree;
+    const name = { title: up ? "Function, called by" : "Function", kind: "name", cell: (row) => nameCell(app, row.label) };
+    if (up)
+        return [{ title: "Share", kind: "share", share: (row) => shareOf(row.total, whole), text: (row) => shareText(row.total, whole) },
+            { title: app.metric.name, kind: "number", text: (row) => scale(row.total) }, name];
+    return [
+        { title: "Total", kind: "share", share: (row) => shareOf(row.total, whole), text: (row) => shareText(row.total, whole), sort: "total" },
+        { title: "Self", kind: "share", share: (row) => shareOf(row.self, whole), text: (row) => shareText(row.self, whole), sort: "self" },
+        { title: "Total", kind: "number", text: (row) => scale(row.total) },
+        { title: "Self", kind: "number", text: (row) => scale(row.self) },
+        name,
+    ];
+}
+
+// How often, and what each cost, where that is known.
+function countColumns(app) {
+    const known = app.model.counts(app.state);
+    if (!known)
+        return [];
+    const of = (row) => row.nodes.reduce((sum, node) => sum + known.counts[node], 0);
+    return [{ title: known.kind.countMetric, kind: "number", text: (row) => countText(of(row)) },
+        { title: known.kind.perCount, kind: "number", text: (row) => of(row) ? (known.kind.countIsAtLeast ? "≤ " : "") + amountText(app.metric.unit, row.total / of(row)) : "" }];
+}
+
+function treeTable(app, root, title) {
+    const columns = columnsOf(app, root.up).map((column) => ({ ...column, sort: undefined }));
+    if (!root.up)
+        columns.splice(4, 0, ...countColumns(app));
+    const table = new Table(columns, {
+        choose: (row) => app.choose(row),
+        open: (row) => app.go({ view: "butterfly", function: app.labels.fullName(row.label) }),
+        children: (row) => row.children(),
+        hasChildren: (row) => row.hasChildren(),
+        marked: (row) => app.marks?.[row.label],
+    }, title);
+    app.main.append(table.box);
+    table.show(root.children());
+    table.openHotPath();
+    return table;
+}
+
+// ---- Flame graphs
+
+function colouring(app) {
+    if (app.comparison)
+        return { of: (row) => changeColour(app.comparison, row, app.isDark()), legend: [] };
+    const made = palette(app.labels, app.tree, app.state.colour || "module", app.isDark());
+    return { of: (row) => made.of(row.label), legend: made.legend };
+}
+
+function legendOf(items) {
+    return element("div", { class: "legend", "aria-hidden": "true" }, ...items.map(({ text, colour }) => {
+        const swatch = element("i");
+        swatch.style.background = colour;
+        return element("span", {}, swatch, element("span", { text }));
+    }));
+}
+
+function pictureOf(app, root, zoomed, title, colourOf) {
+    const scale = amountScale(app.metric.unit, app.tree.whole), { whole } = app.tree;
+    return {
+        root, zoomed, labels: app.labels, marks: app.marks, colourOf, title, whole, unitText: scale,
+        rootText: `${scale(root.total)}${root.total === whole ? "" : `, ${shareText(root.total, whole)} of all`}`,
+    };
+}
+
+function addFlame(app, parent, root, title, colours, zoomed = root) {
+    const flame = new Flame({
+        hover: (row) => app.hover(row && row.label !== null ? row : null),
+        choose: (row) => row.label !== null && app.choose(row),
+        zoom: (row) => app.zoom(row),
+    });
+    parent.append(flame.box);
+    flame.show(pictureOf(app, root, zoomed, title, colours.of));
+    return flame;
+}
+
+function flameView(app) {
+    const root = app.state.up ? bottomUp(app.tree) : topDown(app.tree), zoomed = root.find(app.state.zoom);
+    const colours = colouring(app);
+    const title = app.state.up ? "Flame graph of callers" : "Flame graph";
+    const turn = (up, text) => element("button", {
+        text, "aria-pressed": String(app.state.up === up), onclick: () => app.go({ up, zoom: [] }),
+    });
+    app.main.append(element("div", { class: "tools" },
+        element("div", { class: "choice", role: "group", "aria-label": "direction" },
+            turn(false, "callers → callees"), turn(true, "what runs → callers")),
+        element("label", { text: "colour " }, app.colourChoice()),
+        legendOf(colours.legend)));
+    const flame = addFlame(app, app.main, root, title, colours, zoomed);
+    app.picture = flame.what;
+    if (zoomed !== root)
+        app.choose(zoomed);
+    return flame;
+}
+
+// ---- Tables
+
+function topDownView(app) {
+    return treeTable(app, topDown(app.tree), "Top-down: callees below their callers");
+}
+
+function bottomUpView(app) {
+    return treeTable(app, bottomUp(app.tree), "Bottom-up: callers below what they call");
+}
+
+const byName = (app) => (a, b) => app.labels.name(a.label) < app.labels.name(b.label) ? -1 : 1;
+
+function functionsView(app) {
+    const sort = app.state.sort || "self", columns = columnsOf(app, false);
+    const name = columns.pop();
+    [columns[0], columns[1], columns[2], columns[3]] = [columns[1], columns[0], columns[3], columns[2]];
+    columns.push({ title: "Contexts", kind: "number", text: (row) => countText(row.contexts), sort: "contexts" },
+        { ...name, sort: "name" });
+    const table = new Table(columns, {
+        choose: (row) => app.choose(row),
+        open: (row) => app.go({ view: "butterfly", function: app.labels.fullName(row.label) }),
+        sort: (key) => app.go({ sort: key }),
+        marked: (row) => app.marks?.[row.label],
+    }, "Functions");
+    const rows = flatRows(app.tree, app.labels.labelCount);
+    rows.sort(sort === "name" ? byName(app) : (a, b) => b[sort] - a[sort] || b.self - a.self || b.total - a.total || byName(app)(a, b));
+    app.main.append(table.box);
+    table.show(app.marks ? rows.filter((row) => app.marks[row.label]) : rows, sort, app.cutNote());
+    return table;
+}
+
+// The function that is asked for, or else the heaviest.
+function chosenFunction(app, heaviestBy = "self") {
+    const rows = flatRows(app.tree, app.labels.labelCount).filter((row) => app.labels.isCode(row.label));
+    rows.sort((a, b) => b[heaviestBy] - a[heaviestBy]);
+    return rows.find((row) => app.labels.fullName(row.label) === app.state.function) ||
+        (!app.state.function && rows[0]) || null;
+}
+
+// A list of functions to choose from, heaviest first.
+function functionChoice(app, row) {
+    const list = element("datalist", { id: "functions" }), rows = flatRows(app.tree, app.labels.labelCount);
+    rows.sort((a, b) => b.self - a.self);
+    for (const one of rows.filter((item) => app.labels.isCode(item.label)).slice(0, 500))
+        list.append(element("option", { value: app.labels.fullName(one.label) }));
+    const input = element("input", {
+        list: "functions", size: "48", spellcheck: "false", "aria-label": "function",
+        onchange: () => app.go({ function: input.value }), onfocus: () => input.select(),
+    });
+    input.value = row ? app.labels.fullName(row.label) : app.state.function;
+    return element("label", { class: "grow", text: "function " }, input, list);
+}
+
+function numbersOf(app, row) {
+    const scale = amountScale(app.metric.unit, app.tree.whole);
+    return `self ${scale(row.self)} (${shareText(row.self, app.tree.whole)}), total ${scale(row.total)} ` +
+        `(${shareText(row.total, app.tree.whole)}), ${plural(row.contexts, "context")}`;
+}
+
+function nothing(app, text) {
+    app.main.append(element("p", { class: "nothing", text }));
+    return null;
+}
+
+function butterflyView(app) {
+    const row = chosenFunction(app);
+    app.main.append(element("div", { class: "tools" }, functionChoice(app, row),
+        element("span", { class: "numbers", text: row ? numbersOf(app, row) : "" })));
+    if (!row)
+        return nothing(app, app.state.function ? `${app.state.function} is not in this selection.` : "There are no functions.");
+    const colours = colouring(app), flames = [];
+    for (const up of [true, false]) {
+        const part = element("section", { class: "half" }, element("h2", { text: up ? "Who calls it" : "What it calls" }));
+        app.main.append(part);
+        flames.push(addFlame(app, part, around(app.tree, row.label, up), up ? "Callers" : "Callees", colours));
+    }
+    app.picture = flames[1].what;
+    app.choose(row);
+    return { close: () => flames.forEach((flame) => flame.close()) };
+}
+
+// Functions that call each other, outermost first.
+function chain(app, labels) {
+    const made = element("span", { class: "chain" });
+    labels.forEach((label, i) => {
+        if (i)
+            made.append(element("span", { class: "arrow", text: " → " }));
+        made.append(element("button", {
+            class: "link", text: app.labels.name(label), title: app.labels.fullName(label),
+            onclick: () => app.go({ view: "butterfly", function: app.labels.fullName(label) }),
+        }));
+    });
+    return made;
+}
+
+function cardOf(app, value, label, ...rest) {
+    const { whole } = app.tree;
+    return element("article", { class: "card", tabindex: "0", onfocus: () => app.choose({ label, self: value, total: value, nodes: [] }) },
+        element("header", {}, element("div", { class: "share" }, bar(shareOf(value, whole)), element("b", { text: shareText(value, whole) })),
+            element("span", { class: "amount", text: amountText(app.metric.unit, value) }), nameCell(app, label)), ...rest);
+}
+
+function contextsView(app) {
+    const list = element("div", { class: "cards", role: "feed", "aria-label": "Hot contexts" });
+    const found = hotContexts(app.tree, CONTEXTS_MAX), wanted = (node) => !app.marks || app.tree.path(node).some((label) => app.marks[label]);
+    for (const node of found.filter(wanted).slice(0, 200))
+        list.append(cardOf(app, app.tree.self[node], app.tree.label[node], chain(app, app.tree.path(node))));
+    app.main.append(list);
+    return found.length ? null : nothing(app, "Nothing was measured here.");
+}
+
+const VERDICTS = {
+    "one chain": "one chain explains it",
+    "several callers": "a few callers explain it",
+    "spread": "spread over many callers",
+    "no callers": "no callers are known",
+};
+
+function kctxView(app) {
+    const list = element("div", { class: "cards", role: "feed", "aria-label": "Why functions are hot" });
+    for (const found of explainFunctions(app.labels, app.tree, KCTX_MAX)) {
+        if (app.marks && !app.marks[found.label])
+            continue;
+        const shown = found.verdict === "spread" ? found.chains.slice(0, 3) : found.chains;
+        const rest = found.value - shown.reduce((sum, one) => sum + one.value, 0);
+        const lines = shown.map((one) => element("div", { class: "why" },
+            element("b", { text: shareText(one.value, found.value) }), chain(app, one.callers.concat(found.label)),
+            one.alwaysFrom.length ? element("small", {}, "always from ", chain(app, one.alwaysFrom)) : null));
+        if (rest > 0 && found.callerCount)
+            lines.push(element("div", { class: "why" }, element("b", { text: shareText(rest, found.value) }), element("span", { text: "by other ways" })));
+        list.append(cardOf(app, found.value, found.label, element("p", { class: "verdict", text: VERDICTS[found.verdict] +
+            (found.verdict === "spread" ? ` (${countText(found.callerCount)})` : "") }), ...lines));
+    }
+    app.main.append(list);
+    return list.childElementCount ? null : nothing(app, "Nothing was measured here.");
+}
+
+// ---- Source
+
+function linesView(app) {
+    const row = chosenFunction(app), { profile } = app;
+    app.main.append(element("div", { class: "tools" }, functionChoice(app, row),
+        element("span", { class: "numbers", text: row ? numbersOf(app, row) : "" })));
+    if (!row)
+        return nothing(app, `${app.state.function} is not in this selection.`);
+    const costs = app.model.lineRows(app.state, row.label), files = [...new Set(costs.map((cost) => cost.file))];
+    const scale = amountScale(app.metric.unit, app.tree.whole), list = element("div", { class: "source" });
+    const weight = (file) => costs.reduce((sum, cost) => sum + (cost.file === file ? cost.total : 0), 0);
+    for (const file of files.sort((a, b) => weight(b) - weight(a))) {
+        const texts = profile.sourceLines(file), known = new Map(costs.filter((cost) => cost.file === file).map((cost) => [cost.line, cost]));
+        list.append(element("h2", { text: profile.fileName(file) || "(no line is known: no debug information)" }));
+        const numbers = [...new Set([...known.keys(), ...texts.keys()])].filter((line) => [...known.keys()].some((one) => Math.abs(one - line) <= 5));
+        let last = 0;
+        for (const line of numbers.sort((a, b) => a - b)) {
+            const cost = known.get(line), { whole } = app.tree;
+            if (last && line > last + 1)
+                list.append(element("div", { class: "gap", text: "⋯" }));
+            last = line;
+            list.append(element("div", { class: cost ? "line cost" : "line" },
+                element("span", { class: "share" }, bar(cost ? shareOf(cost.total, whole) : 0), element("span", { text: cost ? shareText(cost.total, whole) : "" })),
+                element("span", { class: "number", text: cost && cost.self ? scale(cost.self) : "" }),
+                element("span", { class: "number at", text: line || "" }), element("code", { text: texts.get(line) ?? "" })));
+        }
+    }
+    app.main.append(element("div", { class: "line title" }, ...["total", "self", "line", "source"].map((text) => element("span", { class: "number", text }))), list);
+    app.choose(row);
+    return null;
+}
+
+function structureView(app) {
+    const scale = amountScale(app.metric.unit, app.tree.whole), { whole } = app.tree, root = app.model.structure(app.state);
+    const table = new Table([
+        { title: "Self", kind: "share", share: (place) => shareOf(place.self, whole), text: (place) => shareText(place.self, whole) },
+        { title: app.metric.name, kind: "number", text: (place) => scale(place.self) },
+        {
+            title: "Module → file → function → line", kind: "name", cell: (place) => element("span", { class: `label place-${place.kind}` },
+                element("span", { class: place.kind === "function" ? "function" : "", text: place.name })),
+        },
+    ], {
+        choose: (place) => place.label !== null && app.choose({ label: place.label, self: place.self, total: place.self, nodes: [] }),
+        open: (place) => place.label !== null && app.go({ view: place.kind === "line" ? "lines" : "butterfly", function: app.labels.fullName(place.label) }),
+        children: (place) => place.children(),
+        hasChildren: (place) => place.below.size > 0,
+        marked: (place) => place.label !== null && app.marks?.[place.label],
+    }, "Structure: module, file, function, line");
+    app.main.append(table.box);
+    table.show(root.children());
+    table.openHotPath();
+    return table;
+}
+
+// ---- Two profiles
+
+function compareView(app) {
+    const { comparison } = app, scale = amountScale(app.metric.unit, Math.max(app.tree.whole, app.tree.wholeBefore));
+    const signed = (value) => `${value < 0 ? "−" : "+"}${scale(Math.abs(value))}`;
+    const root = topDown(app.tree), colours = colouring(app), zoomed = root.find(app.state.zoom);
+    const relative = app.tree.wholeBefore ? `, ${(100 * (app.tree.whole / app.tree.wholeBefore - 1)).toFixed(1)}%` : "";
+    app.main.append(element("div", { class: "tools" },
+        element("span", { class: "numbers", text: `total ${scale(app.tree.wholeBefore)} → ${scale(app.tree.whole)} (${signed(app.tree.whole - app.tree.wholeBefore)}${relative})` }),
+        legendOf([{ text: "more", colour: "hsl(24 88% 66%)" }, { text: "less", colour: "hsl(208 88% 66%)" }, { text: "within noise", colour: "hsl(0 0% 80%)" }])));
+    const flame = addFlame(app, app.main, root, "What changed: flame graph of the newer profile", colours, zoomed);
+    flame.box.classList.add("upper");
+    app.picture = flame.what;
+    const shown = comparison.rows.filter((row) => (app.state.sort === "all" || row.changed) && (!app.marks || app.marks[row.label]));
+    const table = new Table([
+        { title: "Change", kind: "number", text: (row) => signed(row.change) },
+        { title: "Before", kind: "number", text: (row) => scale(row.before) },
+        { title: "After", kind: "number", text: (row) => scale(row.after) },
+        { title: "", kind: "text", width: "5em", cell: (row) => element("span", { class: `what ${row.what}`, text: row.what }) },
+        { title: "Of", kind: "text", width: "4em", text: (row) => row.measure },
+        { title: "Function", kind: "name", cell: (row) => nameCell(app, row.label) },
+    ], { choose: (row) => app.choose({ ...row, self: row.after, total: row.after, nodes: [] }), sort: () => {} }, "Functions that changed");
+    const hidden = comparison.rows.length - shown.length;
+    app.main.append(table.box);
+    table.show(shown, "", `${plural(shown.length, "comparison")} beyond noise, ${countText(hidden)} within it.`);
+    return { close: () => [flame, table].forEach((part) => part.close()) };
+}
+
+// ---- How good the data is
+
+function qualityView(app) {
+    const { profile } = app, list = element("div", { class: "quality" });
+    for (const warning of app.warnings())
+        list.append(element("p", { class: "warning", text: warning }));
+    if (!app.warnings().length)
+        list.append(element("p", { class: "good", text: "Nothing is known that is wrong with this data." }));
+    const table = (title, rows) => element("section", {}, element("h2", { text: title }),
+        element("table", {}, ...rows.map((row) => element("tr", {}, ...row.map((text, i) => element(i ? "td" : "th", { text: String(text), scope: i ? undefined : "row" }))))));
+    list.append(
+        table("What ran", profile.processes.slice(0, 100).map((process) => [`pid ${process.pid}`, app.shown(process.arguments.join(" ") || process.command),
+            process.seconds ? `${process.seconds.toFixed(3)} s` : ""])),
+        table("What was measured", profile.metrics.map((metric, i) => [app.shown(metric.name),
+            amountText(metric.unit, profile.values[i].reduce((sum, value) => sum + value, 0)), metric.kind, app.shown(metric.about)])),
+        table("What is known of it", profile.facts.slice(0, 400).map(([metric, key, value]) => [app.shown(key),
+            metric < 0 ? "" : app.shown(profile.metrics[metric]?.name ?? ""), typeof value === "number" && Number.isInteger(value) ? countText(value) : app.shown(String(value))])));
+    app.main.append(list);
+    return null;
+}
+
+export const VIEW_MAKERS = {
+    flame: flameView, topdown: topDownView, bottomup: bottomUpView, functions: functionsView, butterfly: butterflyView,
+    contexts: contextsView, kctx: kctxView, lines: linesView, structure: structureView, compare: compareView, quality: qualityView,
+};

@@ -1,0 +1,197 @@
+#include "view/page_cut.h"
+
+#include "query/tree.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Shares are counted in steps of a quarter of a power of two, from 1 down. */
+enum { SHARE_STEPS = 512, STEPS_PER_POWER = 4 };
+
+/* What a node is to somebody who looks closer. */
+enum nearness { OUTSIDE, ON_PATH, INSIDE };
+
+/* How many labels of the path a node has, all of its own among them; CTP_NONE: it is elsewhere. */
+static uint32_t follow(const struct labels *labels, const struct page_cut_options *options,
+                       uint32_t frame, uint32_t matched)
+{
+    if (matched == CTP_NONE || frame == CTP_NONE)
+        return matched;
+    struct label_run run = labels_of_frame(labels, frame);
+    for (uint32_t i = 0; i < run.count && matched < options->path_count; i++) {
+        if (run.labels[i] != options->path[matched])
+            return CTP_NONE;
+        matched++;
+    }
+    return matched;
+}
+
+/* For each node of the profile; the caller frees it. */
+static uint8_t *look(const struct labels *labels, const struct page_cut_options *options)
+{
+    const struct profile *p = labels->profile;
+    uint8_t *nearness = must_calloc((size_t)p->node_count + 1, sizeof *nearness);
+    uint32_t *matched = must_calloc((size_t)p->node_count + 1, sizeof *matched);
+    for (uint32_t root = 0; root < profile_root_count(p); root++) {
+        const struct ctp_root *r = profile_root(p, root);
+        for (uint32_t i = r->first_node; i < r->first_node + r->node_count; i++) {
+            uint32_t parent = profile_parent(p, i);
+            bool chosen = !options->roots || options->roots[root];
+            matched[i] = !chosen ? CTP_NONE
+                         : parent == CTP_NONE
+                             ? 0
+                             : follow(labels, options, profile_node_frame(p, i), matched[parent]);
+            nearness[i] = matched[i] == CTP_NONE             ? OUTSIDE
+                          : matched[i] < options->path_count ? ON_PATH
+                                                             : INSIDE;
+        }
+    }
+    free(matched);
+    return nearness;
+}
+
+/* The contexts of all threads as one tree: `targets` says where each node of the profile is. */
+static void join(const struct profile *p, struct tree *tree, uint32_t *targets)
+{
+    struct tree_index index;
+    tree_begin(tree, &index, p->node_count + 1);
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        uint32_t parent = profile_parent(p, i), frame = profile_node_frame(p, i);
+        targets[i] = parent == CTP_NONE ? 0 : tree_child(tree, &index, targets[parent], frame);
+    }
+    free(index.slots);
+}
+
+/* For each joined context the greatest of its shares, from 0 to 1, of what the metrics have inside.
+ */
+static float *shares_of(const struct profile *p, const struct tree *tree, const uint32_t *targets,
+                        const uint8_t *nearness)
+{
+    float *shares = must_calloc(tree->count, sizeof *shares);
+    double *totals = must_calloc(tree->count, sizeof *totals);
+    for (uint32_t metric = 0; metric < p->metric_count; metric++) {
+        memset(totals, 0, tree->count * sizeof *totals);
+        for (uint32_t i = 0; i < p->node_count; i++)
+            if (nearness[i] == INSIDE)
+                totals[targets[i]] += (double)p->values[metric][i];
+        for (uint32_t i = tree->count - 1; i > 0; i--)
+            totals[tree->nodes[i].parent] += totals[i];
+        for (uint32_t i = 0; i < tree->count && totals[0] > 0; i++)
+            shares[i] = fmaxf(shares[i], (float)(totals[i] / totals[0]));
+    }
+    free(totals);
+    return shares;
+}
+
+static unsigned step_of(float share)
+{
+    if (!(share > 0))
+        return SHARE_STEPS - 1;
+    double step = -log2(share) * STEPS_PER_POWER;
+    return step < 0 ? 0 : step < SHARE_STEPS - 1 ? (unsigned)step : SHARE_STEPS - 1;
+}
+
+/* The least share, from 0 to 1, that leaves at most `most` nodes. */
+static double share_for(const struct profile *p, const float *shares, const uint32_t *targets,
+                        const uint8_t *nearness, uint32_t most)
+{
+    uint32_t counts[SHARE_STEPS] = {0};
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < p->node_count; i++)
+        if (nearness[i] == INSIDE)
+            counts[step_of(shares[targets[i]])]++;
+    for (unsigned step = 0; step < SHARE_STEPS; step++) {
+        sum += counts[step];
+        if (sum > most)
+            return exp2(-(double)step / STEPS_PER_POWER);
+    }
+    return 0;
+}
+
+/* What stands below `parent` for all that was cut from it. */
+static uint32_t rest_below(const struct profile *p, struct page_cut *cut, uint32_t *rests,
+                           uint32_t parent)
+{
+    if (!rests[parent]) {
+        rests[parent] = (uint32_t)cut->parents.count;
+        vec_push(&cut->parents, parent);
+        vec_push(&cut->frames, profile_frame_count(p));
+    }
+    return rests[parent];
+}
+
+/* Keeps the nodes of [first, end), a root, whose marks are set, and their parents, which are. */
+static void cut_root(const struct profile *p, uint32_t first, uint32_t end, const bool *kept,
+                     uint32_t *rests, struct page_cut *cut)
+{
+    for (uint32_t i = first; i < end; i++) {
+        if (!kept[i])
+            continue;
+        uint32_t parent = profile_parent(p, i);
+        cut->targets[i] = (uint32_t)cut->parents.count;
+        vec_push(&cut->parents, parent == CTP_NONE ? CTP_NONE : cut->targets[parent]);
+        vec_push(&cut->frames, profile_node_frame(p, i));
+    }
+    for (uint32_t i = first; i < end; i++) {
+        if (kept[i])
+            continue;
+        uint32_t parent = profile_parent(p, i);
+        cut->targets[i] =
+            kept[parent] ? rest_below(p, cut, rests, cut->targets[parent]) : cut->targets[parent];
+        cut->left_out++;
+    }
+}
+
+/* Sets the marks of the nodes that stay. Parents of such a node have at least its share. */
+static void choose(const struct labels *labels, const struct page_cut_options *options, bool *kept,
+                   struct page_cut *out)
+{
+    const struct profile *p = labels->profile;
+    struct tree tree = {0};
+    uint8_t *nearness = look(labels, options);
+    join(p, &tree, out->targets);
+    float *shares = shares_of(p, &tree, out->targets, nearness);
+    double least = options->min_share / 100;
+    if (options->nodes_max)
+        least = fmax(least, share_for(p, shares, out->targets, nearness, options->nodes_max));
+    for (uint32_t i = 0; i < p->node_count; i++)
+        kept[i] = profile_parent(p, i) == CTP_NONE || nearness[i] == ON_PATH ||
+                  (nearness[i] == INSIDE && shares[out->targets[i]] >= (float)least);
+    out->share = least * 100;
+    free(nearness);
+    free(shares);
+    tree_free(&tree);
+}
+
+void page_cut(const struct labels *labels, const struct page_cut_options *options,
+              struct page_cut *out)
+{
+    const struct profile *p = labels->profile;
+    *out = (struct page_cut){.share = options->min_share};
+    uint32_t roots = profile_root_count(p);
+    bool *kept = must_calloc((size_t)p->node_count + 1, sizeof *kept);
+    out->targets = must_calloc((size_t)p->node_count + 1, sizeof *out->targets);
+    out->first_nodes = must_calloc((size_t)roots + 1, sizeof *out->first_nodes);
+    if (options->min_share > 0 || (options->nodes_max && p->node_count > options->nodes_max))
+        choose(labels, options, kept, out);
+    else
+        memset(kept, true, p->node_count);
+    /* Not more than all nodes, and one for each that has something cut off. */
+    uint32_t *rests = must_calloc(2 * (size_t)p->node_count + 1, sizeof *rests);
+    for (uint32_t i = 0; i < roots; i++) {
+        const struct ctp_root *root = profile_root(p, i);
+        out->first_nodes[i] = (uint32_t)out->parents.count;
+        cut_root(p, root->first_node, root->first_node + root->node_count, kept, rests, out);
+    }
+    out->first_nodes[roots] = (uint32_t)out->parents.count;
+    free(rests);
+    free(kept);
+}
+
+void page_cut_free(struct page_cut *cut)
+{
+    vec_free(&cut->parents);
+    vec_free(&cut->frames);
+    free(cut->targets);
+    free(cut->first_nodes);
+}

@@ -1,0 +1,133 @@
+#!/bin/sh
+# calltrail html and view as commands: what they write, what they answer, whom they refuse. What the page does in a
+# browser is scripts/check-view's.
+. "$(dirname "$0")/checks.sh"
+needs CALLTRAIL GEN_PROFILE
+
+"$GEN_PROFILE" --seed 1 --nodes 500 --threads 3 small.ctp
+holds html-writes "$CALLTRAIL" html -o page.html small.ctp
+holds html-is-one-file sh -c '! grep -qE "(src|href)=\"?(https?:)?//" page.html && grep -q "default-src .none." page.html'
+holds html-to-a-stream sh -c '"$0" html -o - small.ctp | cmp - page.html' "$CALLTRAIL"
+holds html-of-two "$CALLTRAIL" html -o two.html small.ctp small.ctp
+holds html-of-two-has-both sh -c '[ "$(grep -c "class=\"data\"" two.html)" -eq 2 ]'
+refused html-three-files 2 'two files at most' html a b c
+refused html-bad-share 2 'is not from 0 to 100' html --min-share 101 small.ctp
+refused html-no-file 1 'none.ctp' html none.ctp -o x.html
+refused html-no-profile 1 'page.html' html -o x.html page.html
+refused view-bad-port 2 'is not from 0 to 65535' view --port 65536 small.ctp
+refused view-no-file 1 'none.ctp' view none.ctp
+
+# The page's data is all of the profile: the sums of what is in it are the totals.
+cat >data.py <<'END'
+import base64, gzip, json, re, struct, subprocess, sys
+calltrail, profile, options = sys.argv[1], sys.argv[2], sys.argv[3:]
+html = subprocess.run([calltrail, "html", "-o", "-", *options, profile], capture_output=True, check=True).stdout
+data = gzip.decompress(base64.b64decode(re.search(rb'class="data">([^<]*)<', html)[1]))
+(length,) = struct.unpack_from("<Q", data)
+header, at, values, counts = json.loads(data[8:8 + length]), 8 + -(-length // 8) * 8, [], {}
+for name, kind, count in header["arrays"]:
+    counts[name] = count
+    if name == "values":
+        values.append(sum(struct.unpack_from(f"<{count}d", data, at)))
+    at += -(-count * (8 if kind == "f64" else 4) // 8) * 8
+assert at == len(data), "bytes that no array has"
+for metric, value in zip(header["metrics"], values):
+    report = subprocess.run([calltrail, "report", "--view", "flat", "--json", "--metric", metric["name"], profile], capture_output=True, check=True)
+    assert int(json.loads(report.stdout)["total"]) == value, metric["name"]
+print(counts["nodeParent"], header["cut"]["leftOut"])
+END
+"$GEN_PROFILE" --seed 2 --nodes 20000 --threads 5 --metrics 3 large.ctp
+holds html-has-all sh -c 'set -- $(python3 data.py "$0" large.ctp --min-share 0) && [ "$1" = 20000 ] && [ "$2" = 0 ]' "$CALLTRAIL"
+holds html-cut sh -c 'set -- $(python3 data.py "$0" large.ctp --min-share 0.5) && [ "$1" -lt 4000 ] && [ "$2" -gt 16000 ]' "$CALLTRAIL"
+
+# ---- The server
+
+cat >server.py <<'END'
+import random, re, signal, socket, subprocess, sys, urllib.request
+server = subprocess.Popen([sys.argv[1], "view", "--no-browser", "--nodes", "100", "small.ctp"], stdout=subprocess.PIPE, text=True)
+address = server.stdout.readline().strip()
+port, token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/([0-9a-f]{32})/", address).groups()
+port = int(port)
+
+def send(raw, whole=True):
+    """The status that is answered, 0 for none."""
+    with socket.create_connection(("127.0.0.1", port), 60) as connection:
+        connection.settimeout(60)
+        try:
+            connection.sendall(raw)
+            if not whole:
+                return 0
+            answer = b""
+            while b"\r\n" not in answer:
+                part = connection.recv(65536)
+                if not part:
+                    return 0
+                answer += part
+        except (ConnectionResetError, BrokenPipeError):
+            return 0
+    return int(answer.split()[1])
+
+def get(path, host=f"127.0.0.1:{port}", method="GET", extra=""):
+    return send(f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n{extra}Connection: close\r\n\r\n".encode("utf-8", "surrogateescape"))
+
+def check(name, got, *wanted):
+    print(f"ok server-{name}" if got in wanted else f"FAIL server-{name}: {got}, not {wanted}")
+
+for path in ("", "page.js", "page.css", "profiles", "data", "data?profile=0", "data?thread=1000", "data?zoom=1.2"):
+    check(f"has-{path}", get(f"/{token}/{path}"), 200)
+check("name-of-this-machine", get(f"/{token}/", f"localhost:{port}"), 200)
+for path in ("/", "/data", "/page.js", f"/{token}", f"/{token[:-1]}/", f"/{token}x/", f"/{'0' * 32}/", f"/{token.upper()}x/data", "//", "/../", f"/{token[:16]}%00{token[17:]}/"):
+    check(f"refuses-{path.replace(token, 'TOKEN')[:20]}", get(path), 403, 400)
+check("other-host", get(f"/{token}/", "evil.example"), 403)
+check("other-host-on-port", get(f"/{token}/", f"evil.example:{port}"), 403)
+check("no-host", send(f"GET /{token}/ HTTP/1.0\r\n\r\n".encode()), 403)
+check("post", get(f"/{token}/", method="POST", extra="Content-Length: 3\r\n"), 405)
+check("delete", get(f"/{token}/data", method="DELETE"), 405)
+check("nothing-there", get(f"/{token}/none"), 404)
+check("climbing", get(f"/{token}/../../etc/passwd"), 404)
+check("second-profile", get(f"/{token}/data?profile=1"), 404)
+for path in ("data?zoom=!", "data?zoom=" + "1." * 20000, "data?thread=nobody", "data?phase=%ff%00", "data?zoom=zzzzzzzzzz"):
+    check(f"bad-{path[:16]}", get(f"/{token}/{path}"), 400, 414, 431)
+check("long-address", get(f"/{token}/" + "x" * 1000000), 0, 400, 413, 414, 431)
+check("long-header", get(f"/{token}/", extra=f"X: {'y' * 1000000}\r\n"), 0, 400, 413, 431)
+
+headers = urllib.request.urlopen(address).headers
+policy = headers["Content-Security-Policy"]
+check("policy", "default-src 'none'" in policy and "unsafe" not in policy and "script-src 'self'" in policy, True)
+check("nosniff", headers["X-Content-Type-Options"], "nosniff")
+
+# Only on the loopback address, whatever others the machine has.
+listening = [line.split()[1] for line in open("/proc/net/tcp").readlines()[1:] if line.split()[3] == "0A" and int(line.split()[1].split(":")[1], 16) == port]
+check("loopback-only", listening, [f"0100007F:{port:04X}"])
+check("no-ipv6", [line for line in open("/proc/net/tcp6").readlines()[1:] if line.split()[3] == "0A" and int(line.split()[1].split(":")[1], 16) == port], [])
+
+# Many connections that say half of something, and nonsense: others are answered all the same.
+half = []
+for i in range(60):
+    connection = socket.create_connection(("127.0.0.1", port), 60)
+    connection.sendall(f"GET /{token}/da".encode() if i % 2 else b"")
+    half.append(connection)
+check("beside-half-requests", get(f"/{token}/"), 200)
+chance = random.Random(7)
+request = f"GET /{token}/data?zoom=1.2&thread=1000 HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode()
+for _ in range(400):
+    broken = bytearray(request)
+    for _ in range(chance.randrange(1, 8)):
+        kind, at = chance.randrange(3), chance.randrange(len(broken))
+        if kind == 0:
+            broken[at] = chance.randrange(256)
+        elif kind == 1:
+            del broken[at:at + chance.randrange(20)]
+        else:
+            broken[at:at] = bytes(chance.randrange(256) for _ in range(chance.randrange(40)))
+        if not broken:
+            broken = bytearray(b"\n")
+    send(bytes(broken), whole=False)
+check("after-nonsense", get(f"/{token}/data?zoom=1"), 200)
+check("lives", server.poll(), None)
+server.send_signal(signal.SIGINT)
+check("ends-with-ctrl-c", server.wait(60), 0)
+END
+python3 server.py "$CALLTRAIL" || fail server "it stopped"
+
+[ $failures -eq 0 ]

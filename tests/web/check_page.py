@@ -1,0 +1,335 @@
+#!/usr/bin/env python3
+"""The page in Chromium: every view, every key, search, zoom, back, two profiles, dark, narrow, hostile names; and its
+numbers against `calltrail report --json`.
+
+usage: check_page.py [--short] CALLTRAIL GEN_PROFILE [PICTURES]
+
+Prints `ok NAME` or `FAIL NAME: why` for each. With a folder for pictures, it leaves some there.
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+
+import browser
+import page_numbers
+
+VIEWS = ["flame", "topdown", "bottomup", "functions", "butterfly", "contexts", "kctx", "lines", "structure", "compare", "quality"]
+VIEW_KEYS = dict(zip("1234567890q", VIEWS))
+
+
+class Checks:
+    def __init__(self, calltrail, generate, work, is_short):
+        self.calltrail, self.generate, self.work, self.is_short = calltrail, generate, work, is_short
+        self.browser = browser.Browser()
+        self.page = self.browser.page()
+        self.failures = 0
+
+    def path(self, name):
+        return f"{self.work}/{name}"
+
+    def make(self, name, *options):
+        subprocess.run([self.generate, *options, self.path(f"{name}.ctp")], check=True)
+        return self.path(f"{name}.ctp")
+
+    def html(self, name, *profiles, options=()):
+        subprocess.run([self.calltrail, "html", *options, "-o", self.path(f"{name}.html"), *profiles], check=True, stdout=subprocess.DEVNULL)
+        return f"file://{self.work}/{name}.html"
+
+    def state(self):
+        """What the address says, as a dictionary."""
+        return self.page.run("Object.fromEntries(new URLSearchParams(location.hash.slice(1)))")
+
+    def go(self, address):
+        self.page.open(address)
+        self.quiet()
+
+    def quiet(self):
+        found = self.page.complaints()
+        assert not found, f"the page complains: {found[:3]}"
+
+    def press(self, key):
+        self.page.then_drawn(lambda: self.page.key(key))
+
+    def check(self, name, function):
+        try:
+            function()
+            self.quiet()
+            print(f"ok page {name}", flush=True)
+        except Exception as error:  # each check stands for itself
+            print(f"FAIL page {name}: {str(error)[:600]}", flush=True)
+            if os.environ.get("TRACE"):
+                traceback.print_exc()
+            self.failures += 1
+
+    # ---- Numbers
+
+    def numbers(self):
+        seeds, each = (range(1, 4), 2) if self.is_short else (range(1, 41), 6)
+        compared = page_numbers.check_numbers(self.page, self.calltrail, self.generate, self.work, seeds, each)
+        assert compared >= 2, "nothing was compared"
+
+    def differences(self):
+        older, newer = self.make("older", "--seed", "3", "--nodes", "500"), self.make("newer", "--seed", "4", "--nodes", "700")
+        assert page_numbers.check_compare(self.page, self.calltrail, [older, newer], self.work) > 10
+
+    def shown_numbers(self):
+        """What stands in the table is what the report says, in its digits."""
+        profile = self.make("shown", "--seed", "8", "--nodes", "300")
+        self.go(self.html("shown", profile, options=("--min-share", "0")) + "#view=functions")
+        rows = page_numbers.report(self.calltrail, ["--view", "flat"], profile)["rows"]
+        cells = self.page.run("[...document.querySelectorAll('.row')].map((row) => [...row.children].map((cell) => cell.textContent))")
+        assert len(cells) > 10
+        for cell, row in zip(cells, rows):
+            share = row["self_share"]
+            wanted = "<0.1%" if 0 < share < 0.05 else f"{share:.1f}%"
+            assert cell[0] == wanted and cell[2] == f"{int(row['self']) / 1e6:.3f} ms", f"{cell} is not {row}"
+
+    # ---- Views and keys
+
+    def views(self):
+        address = self.html("views", self.make("views", "--seed", "5", "--nodes", "2000", "--threads", "6"))
+        for view in VIEWS:
+            self.go(f"{address}#view={view}")
+            shown = self.page.run("document.getElementById('main').className")
+            assert shown == ("flame" if view == "compare" else view), f"{view}: shows {shown}"
+            assert self.page.run("document.getElementById('main').innerHTML.length") > 100, f"{view} is empty"
+
+    def keys(self):
+        address = self.html("keys", self.make("views", "--seed", "5", "--nodes", "2000", "--threads", "6"))
+        self.go(address)
+        for key, view in VIEW_KEYS.items():
+            if view == "compare":
+                continue  # there is one profile: the key behind it moves up
+            self.press("0" if view == "quality" else key)
+            assert self.state().get("view", "flame") == view, f"key {key} shows {self.state()}"
+        self.press("1")
+        self.press("v")
+        assert self.state().get("up") == "1"
+        self.press("v")
+        self.press("c")
+        assert self.state().get("colour") == "function"
+        self.press("m")
+        assert self.state().get("metric") == "malloc"
+        self.press("i")
+        assert self.state().get("inlined") == "0"
+        self.press("r")
+        assert self.state().get("refine") == "r:"
+        self.press("x")
+        assert "refine" not in self.state()
+        self.press("t")
+        assert self.page.run("document.documentElement.dataset.theme") == "dark"
+        self.page.key("?")
+        assert self.page.run("document.getElementById('help').open && document.querySelectorAll('#sheet tr').length") > 20
+        self.page.key("Escape")
+        self.page.until("!document.getElementById('help').open")
+
+    def keys_of_functions(self):
+        address = self.html("keys", self.make("views", "--seed", "5", "--nodes", "2000", "--threads", "6"))
+        for key, kind in (("f", "f"), ("h", "h"), ("s", "s"), ("l", "m")):
+            self.go(address)
+            self.page.run("document.querySelector('canvas').focus()")
+            for move in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowLeft", "ArrowDown"):
+                self.page.key(move)
+            # Gaps and places without a module cannot be refined by: go on until there is a function.
+            for _ in range(30):
+                if self.page.run("document.querySelector('#detail .actions') && document.querySelector('#detail .module').textContent"):
+                    break
+                self.page.key("ArrowRight")
+            self.press(key)
+            assert self.state().get("refine", "").startswith(f"{kind}:"), f"{key}: {self.state()}"
+        self.go(f"{address}#view=functions")
+        self.page.run("document.querySelector('.table').focus()")
+        self.page.key("ArrowDown"), self.page.key("ArrowDown")
+        name = self.page.run("document.querySelector('#detail .function').textContent")
+        for key, view in (("b", "butterfly"), ("o", "lines")):
+            self.press(key)
+            assert self.state()["view"] == view and self.state()["function"].startswith(name), f"{key}: {self.state()}"
+
+    def tree_keys(self):
+        self.go(self.html("keys", self.make("views", "--seed", "5", "--nodes", "2000", "--threads", "6")) + "#view=topdown")
+        count = "Number(document.querySelector('.table').getAttribute('aria-rowcount'))"
+        self.page.run("document.querySelector('.table').focus()")
+        self.page.key("Home")
+        opened = self.page.run("document.querySelector('#row-0').getAttribute('aria-expanded')")
+        first = self.page.run(count)
+        self.page.key("ArrowLeft" if opened == "true" else "ArrowRight")
+        assert (self.page.run(count) < first) == (opened == "true")
+        self.page.key("Enter")
+        assert self.page.run("document.querySelector('#row-0').getAttribute('aria-expanded')") == opened
+        self.page.key("End"), self.page.key("PageUp"), self.page.key("ArrowUp")
+        assert self.page.run("document.querySelectorAll('.row.chosen').length") == 1
+
+    # ---- Search, zoom, the address
+
+    def search(self):
+        profile = self.make("views", "--seed", "5", "--nodes", "2000", "--threads", "6")
+        self.go(self.html("views", profile, options=("--min-share", "0")))
+        self.page.key("/")
+        assert self.page.run("document.activeElement.id") == "search"
+        self.page.type("function_1[0-9]$")
+        self.page.until("new URLSearchParams(location.hash.slice(1)).get('search') === 'function_1[0-9]$'")
+        answer = page_numbers.report(self.calltrail, ["--view", "flat", "--focus", "function_1[0-9]$"], profile)
+        shown = self.page.until("document.getElementById('matches').textContent")
+        assert shown.startswith(f"{100 * int(answer['shown']) / int(answer['total']):.1f}% in "), f"{shown}: {answer['shown']} of {answer['total']}"
+        self.press("Enter")
+        assert self.state()["view"] == "butterfly"
+
+    def zoom_and_back(self):
+        self.go(self.html("views", self.make("views", "--seed", "5", "--nodes", "2000", "--threads", "6")))
+        box = self.page.run("(({ left, top }) => [left, top])(document.querySelector('canvas').getBoundingClientRect())")
+        self.page.then_drawn(lambda: self.page.click(box[0] + 20, box[1] + 21 + 8))
+        first = self.state()["zoom"]
+        assert first and "." not in first
+        self.page.then_drawn(lambda: self.page.click(box[0] + 20, box[1] + 42 + 8))
+        assert self.state()["zoom"].startswith(first + ".")
+        self.page.then_drawn(lambda: self.page.run("history.back()"))
+        assert self.state()["zoom"] == first
+        self.page.then_drawn(lambda: self.page.run("history.forward()"))
+        assert self.state()["zoom"].startswith(first + ".")
+        self.press("Backspace")
+        assert self.state()["zoom"] == first
+        self.press("Escape")
+        assert "zoom" not in self.state()
+
+    def address(self):
+        """What an address says is there in a fresh page."""
+        where = self.html("views", self.make("views", "--seed", "5", "--nodes", "2000", "--threads", "6"))
+        self.go(f"{where}#view=functions&metric=malloc&thread=1002&phase=start-up&sort=total&search=main&refine=h:function_3")
+        assert self.page.run("[...document.querySelectorAll('#choices select')].map((select) => select.value).join()") == "malloc,1002,,start-up"
+        assert self.page.run("document.querySelector('.chip').textContent") == "hide function_3 ×"
+        assert self.page.run("document.getElementById('search').value") == "main"
+        self.go(f"{where}#view=%00&metric=none&zoom=zz.-1.q&refine=%&thread=nobody&nonsense")
+        assert self.page.run("document.querySelector('.nothing').textContent").startswith("Nothing was measured")
+
+    def pictures(self):
+        """SVG and PNG of what is seen: the picture is well formed and has the frames."""
+        self.go(self.html("views", self.make("views", "--seed", "5", "--nodes", "2000", "--threads", "6")))
+        self.page.run("window.saved = []; URL.createObjectURL = ((make) => (blob) => (window.saved.push(blob), make.call(URL, blob)))(URL.createObjectURL)")
+        self.page.run("HTMLAnchorElement.prototype.click = () => {}")
+        self.page.key("e")
+        text = self.page.until("window.saved.length > 0 && window.saved[0].text()")
+        found = self.page.run(f"(() => {{ const made = new DOMParser().parseFromString({json.dumps(text)}, 'image/svg+xml');"
+                              "return [made.querySelectorAll('parsererror').length, made.querySelectorAll('g').length]; })()")
+        assert found[0] == 0 and found[1] > 20, found
+        self.page.key("p")
+        assert self.page.until("window.saved.some((blob) => blob.type === 'image/png') && 1")
+
+    def looks(self):
+        """Narrow, zoomed and dark: nothing is cut off sideways, and text can be read."""
+        address = self.html("views", self.make("views", "--seed", "5", "--nodes", "2000", "--threads", "6"))
+        for width, height, scale in ((360, 640, 1), (640, 400, 2), (1280, 800, 1)):
+            self.page.resize(width, height, scale)
+            for view in ("flame", "functions", "kctx", "quality"):
+                self.go(f"{address}#view={view}")
+                wide = self.page.run("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                assert wide <= 0, f"{view} at {width}: {wide} pixels too wide"
+                assert self.page.run("document.getElementById('main').clientHeight") > 100, f"{view} at {width}x{height} has no room"
+        self.page.prefer("dark")
+        self.go(address)
+        assert self.page.run("getComputedStyle(document.body).backgroundColor") == "rgb(21, 23, 27)"
+        self.page.prefer("light")
+
+    def controls_have_names(self):
+        self.go(self.html("views", self.make("views", "--seed", "5", "--nodes", "2000", "--threads", "6")))
+        for view in VIEWS:
+            self.page.then_drawn(lambda: self.page.run(f"location.hash = 'view={view}&search=x&refine=f:x{view}'"))
+            bare = self.page.run("[...document.querySelectorAll('button:not([aria-hidden]), input, select, canvas, [role=grid], [role=treegrid]')].filter((one) => "
+                                 "!(one.textContent.trim() && one.matches('button') || one.getAttribute('aria-label') || one.labels?.length)).map((one) => one.outerHTML)")
+            assert not bare, f"{view}: {bare[:2]}"
+
+    # ---- What can be in a profile
+
+    def hostile(self):
+        profile = self.make("hostile", "--seed", "2", "--nodes", "900", "--hostile")
+        address = self.html("hostile", profile, profile)
+        for view in VIEWS:
+            for more in ("&search=script",) if self.is_short else ("", "&search=script", "&refine=f:img"):
+                self.go(f"{address}#view={view}{more}")
+                assert self.page.run("window.hostile") is None, f"{view}: a name has run"
+                odd = self.page.run("document.querySelectorAll('img, iframe, object, main script, main style, main svg').length")
+                assert odd == 0, f"{view}: a name has become an element"
+        self.go(f"{address}#view=functions")
+        self.page.then_drawn(lambda: self.page.run("location.hash = 'view=functions&search=onerror'"))
+        assert "<img src=x onerror=" in self.page.run("document.getElementById('main').textContent")
+        assert "\u202e" not in self.page.run("document.body.innerText"), "a name turns the direction of writing"
+
+    def odd_profiles(self):
+        """Empty, one node, no values, 100,000 threads, deep."""
+        odd = {"empty": ("--nodes", "0"), "one": ("--nodes", "1", "--threads", "1"), "unmeasured": ("--nodes", "50", "--metrics", "0"),
+               "deep": ("--nodes", "20000", "--shape", "deep", "--threads", "1")}
+        if not self.is_short:
+            odd["threads"] = ("--nodes", "300000", "--threads", "100000")
+        for name, options in odd.items():
+            address = self.html(name, self.make(name, "--seed", "1", *options))
+            for view in VIEWS:
+                self.go(f"{address}#view={view}")
+                assert self.page.run("document.getElementById('main').textContent.length + document.querySelectorAll('canvas').length") > 0, f"{name}: {view} is empty"
+
+    def two_profiles(self):
+        older, newer = self.make("older", "--seed", "3", "--nodes", "500"), self.make("newer", "--seed", "3", "--nodes", "700")
+        self.go(self.html("two", older, newer))
+        self.press("0")
+        assert self.state()["view"] == "compare"
+        words = self.page.run("[...document.querySelectorAll('.what')].map((one) => one.textContent)")
+        assert words and "same" not in words, "what noise explains is in the table"
+        self.press("1")
+        self.page.then_drawn(lambda: self.page.run("location.hash = 'side=older'"))
+        assert self.page.run("document.querySelector('#choices select').value") == "older"
+
+    def cut(self):
+        """A page that does not hold all contexts says so, and its totals are right."""
+        profile = self.make("cut", "--seed", "9", "--nodes", "5000")
+        self.go(self.html("cut", profile, options=("--min-share", "1")) + "#view=topdown")
+        note = self.page.run("document.getElementById('cut').textContent")
+        assert "are drawn together" in note, note
+        total = page_numbers.report(self.calltrail, ["--view", "flat"], profile)["total"]
+        assert f"{int(total) / 1e9:.3f} s" in self.page.run("document.getElementById('total').textContent")
+
+    # ---- Served
+
+    def served(self):
+        profile = self.make("served", "--seed", "9", "--nodes", "30000", "--threads", "3")
+        server = subprocess.Popen([self.calltrail, "view", "--no-browser", "--nodes", "500", profile], stdout=subprocess.PIPE, text=True)
+        try:
+            address = server.stdout.readline().strip()
+            self.go(address)
+            assert "are drawn together" in self.page.run("document.getElementById('cut').textContent")
+            # The heaviest context that calls something: looking closer shows more of what it calls.
+            count = "Number(document.querySelector('#cut').textContent.split(' ')[0].replace(/,/g, ''))"
+            box = self.page.run("(({ left, top }) => [left, top])(document.querySelector('canvas').getBoundingClientRect())")
+            before = self.page.run("document.getElementById('cut').textContent")
+            self.page.click(box[0] + 20, box[1] + 21 + 8)
+            self.page.until(f"document.getElementById('cut').textContent !== {json.dumps(before)}")
+            assert self.page.run(count) > 0
+            self.press("Escape")
+            assert self.page.run("document.getElementById('cut').textContent") == before
+        finally:
+            server.send_signal(signal.SIGINT)
+            assert server.wait(timeout=60) == 0, "Ctrl-C is not an error"
+
+
+def main():
+    arguments = sys.argv[1:]
+    is_short = "--short" in arguments
+    arguments = [os.path.abspath(one) for one in arguments if one != "--short"]
+    if not browser.find_chromium():
+        print("skip page: there is no Chromium")
+        return 0
+    with tempfile.TemporaryDirectory(prefix="calltrail-page-") as work:
+        checks = Checks(*arguments[:2], work, is_short)
+        try:
+            short = ["numbers", "differences", "shown_numbers", "views", "keys", "zoom_and_back", "search", "hostile", "served"]
+            full = short + ["keys_of_functions", "tree_keys", "address", "pictures", "looks", "controls_have_names", "odd_profiles", "two_profiles", "cut"]
+            only = os.environ.get("ONLY", "").split()
+            for name in only or (short if is_short else full):
+                checks.check(name, getattr(checks, name))
+        finally:
+            checks.browser.close()
+    return checks.failures > 0
+
+
+sys.exit(main())
