@@ -49,6 +49,7 @@ static void draw(struct drawing *d, uint32_t index, char *text)
 
 static void print_rows(struct sheet *sheet, const struct outline *outline, bool up)
 {
+    const struct labels *labels = &sheet->view->labels;
     struct drawing d = {.outline = outline, .unicode = sheet->terminal->unicode};
     size_t room = sheet->terminal->columns / 8; /* three columns each: less than half */
     d.steps_max = room > STEPS_MAX ? STEPS_MAX : (uint32_t)room;
@@ -58,11 +59,17 @@ static void print_rows(struct sheet *sheet, const struct outline *outline, bool 
         const struct outline_row *row = &outline->rows.items[i];
         if (sheet->format == SHEET_TEXT)
             draw(&d, i, prefix);
+        /* Calls within a module are the rule: it is named where it is another one. */
+        bool same_module =
+            row->parent != TREE_NONE &&
+            strcmp(label_module(labels, row->label),
+                   label_module(labels, outline->rows.items[row->parent].label)) == 0;
+        struct cell function = {.number = row->label, .prefix = prefix, .same = same_module};
         struct cell down[] = {{.number = row->depth},
                               {.number = row->total},
                               {.number = row->self},
                               {.number = row->total},
-                              {.number = row->label, .prefix = prefix},
+                              function,
                               {.number = row->self}};
         const struct count_kind *kind = sheet->view->count_kind;
         uint64_t period = profile_metric(sheet->view->profile, sheet->view->metric)->period;
@@ -82,7 +89,7 @@ static void print_rows(struct sheet *sheet, const struct outline *outline, bool 
         struct cell upward[] = {{.number = row->depth},
                                 {.number = row->total, .same = same},
                                 {.number = row->total, .same = same},
-                                {.number = row->label, .prefix = prefix}};
+                                function};
         sheet_row(sheet, up ? upward : kind ? with_counts : down);
     }
     vec_free(&d.bars);

@@ -174,21 +174,25 @@ void sheet_end(struct sheet *sheet, uint64_t left_out)
     if (sheet->rows == 0)
         sheet_note(sheet, "nothing to show");
     else if (left_out)
-        sheet_note(sheet, "and %s more with less (--limit, --min-share)",
-                   count_text(left_out, text));
+        sheet_note(sheet, "%s smaller row%s hidden (--limit, --min-share)",
+                   count_text(left_out, text), left_out == 1 ? "" : "s");
 }
 
-char *sheet_name(const char *own_name, const char *own_module, size_t columns)
+char *sheet_name(const struct terminal *terminal, const char *own_name, const char *own_module,
+                 size_t columns)
 {
     char *name = text_clean(own_name);
     char *module = text_clean(own_module);
     size_t module_columns = *module ? text_columns(module) + 3 : 0;
     /* The module may take a third at most; the name is what people look for. */
-    if (module_columns > columns / 3 && text_columns(name) + module_columns > columns) {
-        name_shorten(module, columns / 3 > 6 ? columns / 3 - 3 : 3);
+    if (!terminal->full_names && module_columns > columns / 3 &&
+        text_columns(name) + module_columns > columns) {
+        name_shorten(module, columns / 3 > 6 ? columns / 3 - 3 : 3, terminal->unicode);
         module_columns = text_columns(module) + 3;
     }
-    name_shorten(name, columns > module_columns ? columns - module_columns : 1);
+    if (!terminal->full_names)
+        name_shorten(name, columns > module_columns ? columns - module_columns : 1,
+                     terminal->unicode);
     /* Some names of modules, such as [vdso], bring their own brackets. */
     char *all = *module ? must_format(*module == '[' ? "%s %s" : "%s [%s]", name, module)
                         : must_strdup(name);
@@ -197,7 +201,7 @@ char *sheet_name(const char *own_name, const char *own_module, size_t columns)
     return all;
 }
 
-char *sheet_label(const struct sheet *sheet, uint32_t label, size_t columns)
+char *sheet_label(const struct sheet *sheet, uint32_t label, bool with_module, size_t columns)
 {
     const struct labels *labels = &sheet->view->labels;
     char text[1024];
@@ -205,7 +209,8 @@ char *sheet_label(const struct sheet *sheet, uint32_t label, size_t columns)
     const char *neighbour = label_neighbour(labels, label);
     char *both = *neighbour ? must_format("%s (after %s)", own, neighbour) : must_strdup(own);
     bool fits = text_columns(both) <= columns;
-    char *name = sheet_name(fits ? both : own, label_module(labels, label), columns);
+    char *name = sheet_name(sheet->terminal, fits ? both : own,
+                            with_module ? label_module(labels, label) : "", columns);
     free(both);
     return name;
 }
@@ -273,10 +278,7 @@ static void print_labels(struct sheet *sheet, const uint32_t *labels, uint32_t c
         uint32_t run = run_length(labels + i, end - i);
         const char *own = label_module(&sheet->view->labels, labels[i]);
         size_t room = line.columns > 12 ? line.columns - 8 : 4;
-        char *name = sheet_label(sheet, labels[i], room);
-        char *bracket = module && strcmp(module, own) == 0 && *own ? strrchr(name, '[') : NULL;
-        if (bracket)
-            bracket[-1] = '\0';
+        char *name = sheet_label(sheet, labels[i], !module || strcmp(module, own) != 0, room);
         if (run > 1) {
             char *times = must_format("%s (%s times)", name, count_text(run, number));
             free(name);
@@ -386,7 +388,7 @@ static void print_text_row(struct sheet *sheet, const struct cell *cells)
             size_t left = sheet->terminal->columns > used + 2 + LABEL_LEAST_COLUMNS
                               ? sheet->terminal->columns - used - 2
                               : LABEL_LEAST_COLUMNS;
-            name_shorten(clean, last ? left : sheet->widths[i]);
+            name_shorten(clean, last ? left : sheet->widths[i], sheet->terminal->unicode);
             size_t length = text_columns(clean);
             fprintf(out, "%s%s%*s", space, clean,
                     last || length >= sheet->widths[i] ? 0 : (int)(sheet->widths[i] - length), "");
@@ -398,7 +400,7 @@ static void print_text_row(struct sheet *sheet, const struct cell *cells)
             size_t left = sheet->terminal->columns > taken + LABEL_LEAST_COLUMNS
                               ? sheet->terminal->columns - taken
                               : LABEL_LEAST_COLUMNS;
-            char *name = sheet_label(sheet, (uint32_t)cell->number, left);
+            char *name = sheet_label(sheet, (uint32_t)cell->number, !cell->same, left);
             fprintf(out, "%s%s%s", space, cell->prefix ? cell->prefix : "", name);
             free(name);
             continue;
