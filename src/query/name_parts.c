@@ -176,10 +176,30 @@ static void match_both(const char *text, const char *typed, enum name_match *bes
     free(plain);
 }
 
+/* The longest word of what was typed, which every name that answers to it has: most do not. */
+static bool has_longest_word(const char *name, const char *typed)
+{
+    const char *longest = typed;
+    size_t length = 0;
+    for (const char *at = typed; *at;) {
+        const char *end = at;
+        while (in_word(*end))
+            end++;
+        if ((size_t)(end - at) > length) {
+            longest = at;
+            length = (size_t)(end - at);
+        }
+        at = end > at ? end : at + 1;
+    }
+    return memmem(name, strlen(name), longest, length) != NULL;
+}
+
 enum name_match name_match(const char *name, const char *typed)
 {
     if (strcmp(name, typed) == 0)
         return NAME_SAME;
+    if (!has_longest_word(name, typed))
+        return NAME_OTHER;
     struct name_parts parts = name_parts(name);
     enum name_match best = NAME_OTHER;
     match_both(name + parts.start, typed, &best);
