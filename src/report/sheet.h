@@ -56,7 +56,8 @@ struct sheet {
     struct column columns[SHEET_COLUMNS_MAX];
     size_t column_count;
     size_t widths[SHEET_COLUMNS_MAX];
-    uint32_t rows;
+    uint32_t rows;  /* of this table */
+    uint32_t lines; /* of all, for people */
 };
 
 /* What the outermost braces are of JSON, and the first lines of text; then tables; then the end. */
@@ -79,6 +80,13 @@ void sheet_path(struct sheet *sheet, const uint32_t *labels, uint32_t count, uin
 
 /* A line of text for people; nothing otherwise. */
 void sheet_note(struct sheet *sheet, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same, of something that is wrong. */
+void sheet_alert(struct sheet *sheet, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Lines that a note takes at this width. */
+uint32_t sheet_note_lines(const struct sheet *sheet, const char *text);
 
 /* "name [module]" in at most `columns`, unless full names are wanted; clean. The caller frees it.
  */

@@ -162,6 +162,26 @@ assert sum(rows.values()) == total, "flat does not sum to the total"
 assert sorted(rows[k] for k in rows if rows[k]) == sorted(self.values()), "self values differ"
 assert all(r["total_share"] <= 100 for r in flat["rows"]), "a share above 100%"
 END
+cat >digest.py <<'END'
+"""The tree of the summary: rows hold what is below them, heaviest first, and are chains of calls of the tree."""
+import json
+summary, folded = json.load(open("summary.json")), open("folded", encoding="latin-1").read().split("\n")[:-1]
+rows, above = summary["tree"], []
+assert bool(rows) == bool(summary["total"]), "no row"
+for i, row in enumerate(rows):
+    assert row["depth"] <= len(above), "a row without its parent"
+    del above[row["depth"]:]
+    above.append(row)
+    children = []
+    for other in rows[i + 1:]:
+        if other["depth"] <= row["depth"]:
+            break
+        if other["depth"] == row["depth"] + 1:
+            children.append(other["total"])
+    assert row["self"] + sum(children) <= row["total"], row
+    assert children == sorted(children, reverse=True), "not the heaviest first"
+    assert row["chain"][-1] == row["function"] and row["total"] * 100 >= summary["total"], row
+END
 for shape in random deep bushy; do
     for nodes in 0 1 9 3000; do
         "$GEN_PROFILE" --seed 2 --nodes $nodes --shape $shape g.ctp
@@ -171,13 +191,20 @@ for shape in random deep bushy; do
         # Names that differ only in what is replaced are the same in folded stacks; the generated
         # ones are all different otherwise.
         holds "folded-generated $shape $nodes" python3 compare.py
+        "$CALLTRAIL" report --json g.ctp >summary.json
+        holds "summary-generated $shape $nodes" python3 digest.py
+        COLUMNS=80 "$CALLTRAIL" report g.ctp >screen
+        holds "summary-screen $shape $nodes" [ "$(wc -l <screen)" -le 24 ]
         for view in $views; do
             for format in --no-pager --json --csv; do
-                "$CALLTRAIL" report --view $view $format g.ctp >out 2>err ||
+                COLUMNS=60 "$CALLTRAIL" report --view $view $format g.ctp >out 2>err ||
                     fail "generated $shape $nodes $view $format" "$(cat err)"
                 if LC_ALL=C grep -q "$(printf '[\001-\010\013-\037\177]\\|\302[\200-\237]')" out &&
                     [ $format = --no-pager ]; then
                     fail "generated $shape $nodes $view $format" "control characters"
+                fi
+                if [ $format = --no-pager ] && [ "$(wc -L <out)" -gt 60 ]; then
+                    fail "generated $shape $nodes $view" "wider than the terminal: $(wc -L <out)"
                 fi
             done
         done
