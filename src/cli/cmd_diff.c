@@ -27,6 +27,7 @@ static const char usage[] =
     "  --all            what did not change as well\n"
     "  --limit N        at most so many rows; 0 is all\n"
     "  --fail-over PCT  exit status 3 if the total or anything that is reported grew by more\n"
+    "  --full-names     names are not shortened, however long they are\n"
     "  --json, --csv    for programs; 1000 rows unless --limit says otherwise\n"
     "  --color WHEN     auto, always or never\n"
     "  --no-pager       otherwise $PAGER or less, on a terminal\n"
@@ -40,7 +41,7 @@ struct options {
     enum sheet_format format;
     enum color_choice color;
     double fail_over; /* in %; below 0: not asked for */
-    bool limit_given, no_pager;
+    bool limit_given, full_names, no_pager;
 };
 
 static bool parse_percent(const char *text, double most, double *out)
@@ -95,6 +96,9 @@ static int take_option(struct options *o, int option)
         if (!parse_percent(optarg, 1e9, &o->fail_over))
             return usage_error("diff", "--fail-over: '%s' is not a number of per cent", optarg);
         return 0;
+    case 'F':
+        o->full_names = true;
+        return 0;
     case 'j':
         o->format = SHEET_JSON;
         return 0;
@@ -132,6 +136,7 @@ static int print_diff(const struct options *o, const struct profile *older,
     CT_TRY(diff_open(older, newer, &o->diff, &diff, err));
     bool text = o->format == SHEET_TEXT;
     struct terminal terminal = terminal_open(o->color, text && !o->no_pager);
+    terminal.full_names = o->full_names;
     report_diff(&diff, &o->diff, o->format, &terminal);
     bool over = o->fail_over >= 0 && diff_grew_over(&diff, &o->diff, o->fail_over);
     if (over && text)
@@ -167,6 +172,7 @@ int cmd_diff(int argc, char **argv)
         {"all", no_argument, NULL, 'a'},
         {"limit", required_argument, NULL, 'l'},
         {"fail-over", required_argument, NULL, 'f'},
+        {"full-names", no_argument, NULL, 'F'},
         {"json", no_argument, NULL, 'j'},
         {"csv", no_argument, NULL, 'c'},
         {"color", required_argument, NULL, 'C'},

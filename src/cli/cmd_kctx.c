@@ -21,7 +21,8 @@ static const char usage[] =
     "explain\n"
     "most of it. FILE is calltrail.ctp when it is not given.\n"
     "\n"
-    "  --fn NAME          this function only, hot or not\n"
+    "  --fn NAME          this function only, hot or not: as it is shown, its base name, a part\n"
+    "                     of its name that no other has, or an extended regular expression\n"
     "  --explain PCT      a chain explains a function if it has so much of the function's own\n"
     "                     cost, 50 to 100; default 80\n"
     "  --k K              callers of a chain at most, 1 to 1000; default 10\n"
@@ -33,6 +34,7 @@ static const char usage[] =
     "\n"
     "  --limit N          functions at most, the heaviest; default 10; 0 is all\n"
     "  --min-share PCT    functions with less are left out; default 0.5 in text\n"
+    "  --full-names       names are not shortened, however long they are\n"
     "  --json, --csv      for programs; 1000 functions unless --limit says otherwise\n"
     "  --color WHEN       auto, always or never; auto heeds NO_COLOR\n"
     "  --no-pager         otherwise $PAGER or less, on a terminal\n"
@@ -99,6 +101,9 @@ static int take_option(struct options *o, int option)
         o->min_share_given = true;
         if (!parse_number(optarg, 0, 100, false, &o->report.min_share))
             return usage_error("kctx", "--min-share: '%s' is not from 0 to 100", optarg);
+        return 0;
+    case 'F':
+        o->report.full_names = true;
         return 0;
     case 'j':
         o->report.format = SHEET_JSON;
@@ -197,6 +202,7 @@ int cmd_kctx(int argc, char **argv)
         {"sites", no_argument, NULL, 's'},
         {"limit", required_argument, NULL, 'l'},
         {"min-share", required_argument, NULL, 'p'},
+        {"full-names", no_argument, NULL, 'F'},
         {"json", no_argument, NULL, 'j'},
         {"csv", no_argument, NULL, 'c'},
         {"no-pager", no_argument, NULL, 'n'},

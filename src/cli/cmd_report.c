@@ -24,6 +24,8 @@ static const char usage[] =
     "  --lines FN         the function's source with the cost of every line\n"
     "  --asm              with --lines: its instructions\n"
     "  --source-dir DIR   with --lines: where sources are, if not where they were compiled\n"
+    "  FN is a function as it is shown, its base name, a part of its name that no other has, or\n"
+    "  an extended regular expression.\n"
     "\n"
     "what is looked at:\n"
     "  --metric NAME      default: the first of the profile\n"
@@ -32,7 +34,7 @@ static const char usage[] =
     "  --phase NAME       the phase of this name\n"
     "\n"
     "refinements, applied one after the other in the order given:\n"
-    "  --focus RE         keep contexts in which a function matches\n"
+    "  --focus RE         keep contexts in which a function matches, or is called so\n"
     "  --ignore RE        drop them\n"
     "  --show-from RE     cut what is above the outermost match, drop contexts without one\n"
     "  --only-module P    fold frames of other modules into their callers; P is a file name\n"
@@ -41,13 +43,16 @@ static const char usage[] =
     "\n"
     "functions:\n"
     "  --no-inline        inlined functions are part of those that they were inlined into\n"
-    "  --no-demangle      names as the linker has them\n"
+    "  --full-names       names are not shortened, however long they are\n"
+    "  --no-demangle      mangled names\n"
     "\n"
     "how much is shown (text by default leaves out what is small):\n"
     "  --min-share PCT    rows with less are left out\n"
     "  --limit N          at most so many rows, the heaviest; 0 is all\n"
     "  --depth N          levels of a tree, innermost frames of a context; 0 is all\n"
     "  --hot-path         in a tree, follow only the heaviest branch\n"
+    "  --returns          in topdown and callees of sampled time: how many calls that were under\n"
+    "                     way at a sample have returned, and at most how long each took\n"
     "  --sort KEY         flat: self, total or name; trees: total or name\n"
     "\n"
     "output:\n"
@@ -85,10 +90,12 @@ enum {
     OPTION_INLINE,
     OPTION_NO_INLINE,
     OPTION_NO_DEMANGLE,
+    OPTION_FULL_NAMES,
     OPTION_MIN_SHARE,
     OPTION_LIMIT,
     OPTION_DEPTH,
     OPTION_HOT_PATH,
+    OPTION_RETURNS,
     OPTION_SORT,
     OPTION_JSON,
     OPTION_CSV,
@@ -117,10 +124,12 @@ static const struct option long_options[] = {
     {"inline", no_argument, NULL, OPTION_INLINE},
     {"no-inline", no_argument, NULL, OPTION_NO_INLINE},
     {"no-demangle", no_argument, NULL, OPTION_NO_DEMANGLE},
+    {"full-names", no_argument, NULL, OPTION_FULL_NAMES},
     {"min-share", required_argument, NULL, OPTION_MIN_SHARE},
     {"limit", required_argument, NULL, OPTION_LIMIT},
     {"depth", required_argument, NULL, OPTION_DEPTH},
     {"hot-path", no_argument, NULL, OPTION_HOT_PATH},
+    {"returns", no_argument, NULL, OPTION_RETURNS},
     {"sort", required_argument, NULL, OPTION_SORT},
     {"json", no_argument, NULL, OPTION_JSON},
     {"csv", no_argument, NULL, OPTION_CSV},
@@ -224,6 +233,9 @@ static int take_option(struct options *o, int option)
     case OPTION_NO_DEMANGLE:
         o->view.labels.keep_mangled = true;
         return 0;
+    case OPTION_FULL_NAMES:
+        o->report.full_names = true;
+        return 0;
     case OPTION_MIN_SHARE:
         o->min_share_given = true;
         if (!parse_share(optarg, &o->report.min_share))
@@ -240,6 +252,9 @@ static int take_option(struct options *o, int option)
         return 0;
     case OPTION_HOT_PATH:
         o->report.hot_path = true;
+        return 0;
+    case OPTION_RETURNS:
+        o->report.with_bounds = true;
         return 0;
     case OPTION_SORT:
         if ((word = find_word(optarg, sorts)) <= 0)

@@ -1,6 +1,7 @@
 #include "elf/symbols.h"
 
 #include "elf/go_table.h"
+#include "elf/start_code.h"
 
 #include <lzma.h>
 #include <string.h>
@@ -240,11 +241,33 @@ static void read_symbol_tables(const struct elf_file *file, struct elf_symbols *
         read_minidebug(file, out);
 }
 
+/* Where no table names them: the two functions of which a program's own start says what they are.
+ * Labels yield to whatever else is known. */
+static void name_start(const struct elf_file *file, struct elf_symbols *out)
+{
+    uint64_t main_address = elf_main_address(file);
+    bool start_named = !main_address, main_named = !main_address;
+    for (size_t i = 0; i < out->items.count; i++) {
+        start_named |= out->items.items[i].address == file->header.e_entry;
+        main_named |= out->items.items[i].address == main_address;
+    }
+    if (!start_named)
+        vec_push(&out->items, (struct elf_symbol){.address = file->header.e_entry,
+                                                  .name = "_start",
+                                                  .kind = SYMBOL_LABEL,
+                                                  .rank = 2});
+    if (!main_named)
+        vec_push(&out->items,
+                 (struct elf_symbol){
+                     .address = main_address, .name = "main", .kind = SYMBOL_LABEL, .rank = 2});
+}
+
 void elf_read_symbols(const struct elf_file *file, struct elf_symbols *out)
 {
     *out = (struct elf_symbols){0};
     read_symbol_tables(file, out);
     read_go_table(file, out);
+    name_start(file, out);
 }
 
 void elf_free_symbols(struct elf_symbols *symbols)

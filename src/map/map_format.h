@@ -29,7 +29,7 @@
 #include <stdint.h>
 
 #define MAP_MAGIC   UINT64_C(0x0a70616d6c6c6163) /* "callmap\n" */
-#define MAP_VERSION 7
+#define MAP_VERSION 8
 
 enum { MAP_BUCKET_SHIFT = 6 };
 

@@ -312,3 +312,26 @@ bool label_is_code(const struct labels *labels, uint32_t label)
     return label < labels->items.count && (labels->items.items[label].kind == LABEL_FUNCTION ||
                                            labels->items.items[label].kind == LABEL_PLACE);
 }
+
+enum name_match label_match(const struct labels *labels, uint32_t label, const char *typed)
+{
+    char text[1024];
+    if (!label_is_code(labels, label))
+        return NAME_OTHER;
+    const char *name = label_name(labels, label, text, sizeof text);
+    const char *module = label_module(labels, label);
+    /* "name [module]", as it is shown, or "place (after name)". Some modules, such as [vdso], bring
+     * their own brackets. */
+    char *alone = must_strdup(typed), *after = strstr(alone, " (after ");
+    char *behind = must_format(*module == '[' ? " %s" : " [%s]", module);
+    size_t length = strlen(alone), behind_length = strlen(behind);
+    if (labels->items.items[label].kind == LABEL_PLACE && after)
+        *after = '\0';
+    else if (*module && length > behind_length &&
+             strcmp(alone + length - behind_length, behind) == 0)
+        alone[length - behind_length] = '\0';
+    enum name_match match = name_match(name, alone);
+    free(alone);
+    free(behind);
+    return match;
+}

@@ -17,6 +17,7 @@
 
 #include "base/strings.h"
 #include "profile/profile.h"
+#include "query/name_parts.h"
 
 enum label_kind {
     LABEL_FUNCTION,
@@ -105,6 +106,9 @@ const char *label_neighbour(const struct labels *labels, uint32_t label);
 
 /* Whether it is code that has a name that people may ask for. */
 bool label_is_code(const struct labels *labels, uint32_t label);
+
+/* How well a label is what somebody typed, with or without " [module]" behind it. Only code is. */
+enum name_match label_match(const struct labels *labels, uint32_t label, const char *typed);
 
 /* The part of a path behind the last slash; all of it where that would be nothing. */
 const char *path_file(const char *path);

@@ -22,29 +22,28 @@ static int compile(const char *pattern, regex_t *out, struct ct_error *err)
     return ct_fail(err, "'%s' is not a valid regular expression: %s", pattern, why);
 }
 
-int refine_check(const char *pattern, struct ct_error *err)
-{
-    regex_t regex;
-    CT_TRY(compile(pattern, &regex, err));
-    regfree(&regex);
-    return CT_OK;
-}
-
-/* For every label whether its name matches. The caller frees it. */
+/* For every label whether its name matches the expression, or is what a report showed, whose
+ * brackets are no expression. The caller frees it. */
 static int match_names(const struct labels *labels, const char *pattern, bool **out,
                        struct ct_error *err)
 {
     regex_t regex;
-    CT_TRY(compile(pattern, &regex, err));
+    bool valid = compile(pattern, &regex, err) == CT_OK, any = false;
     bool *matches = must_calloc(labels->items.count + 1, sizeof *matches);
     for (uint32_t i = 0; i < labels->items.count; i++) {
         char text[1024];
-        matches[i] = label_is_code(labels, i) &&
-                     regexec(&regex, label_name(labels, i, text, sizeof text), 0, NULL, 0) == 0;
+        matches[i] = label_match(labels, i, pattern) != NAME_OTHER ||
+                     (valid && label_is_code(labels, i) &&
+                      regexec(&regex, label_name(labels, i, text, sizeof text), 0, NULL, 0) == 0);
+        any |= matches[i];
     }
-    regfree(&regex);
+    if (valid)
+        regfree(&regex);
     *out = matches;
-    return CT_OK;
+    if (valid || any)
+        return CT_OK;
+    free(matches);
+    return CT_ERROR;
 }
 
 /* One of the patterns, which are separated by commas, matches the module's file name or path. */

@@ -19,7 +19,7 @@ enum refine_kind {
 
 struct refinement {
     enum refine_kind kind;
-    const char *pattern; /* extended regular expression; file name patterns for modules */
+    const char *pattern; /* extended regular expression or a name; file name patterns for modules */
 };
 
 /*
@@ -29,8 +29,5 @@ struct refinement {
  */
 int refine(struct tree *tree, struct labels *labels, const struct refinement *refinement,
            bool grouped, struct ct_error *err);
-
-/* Whether the text is a valid extended regular expression. */
-int refine_check(const char *pattern, struct ct_error *err);
 
 #endif

@@ -244,7 +244,8 @@ static void open_counts(struct view *view, const struct view_options *options)
     const struct count_kind *kind = count_find(view->profile, view->metric);
     same.metric = kind ? kind->metric : NULL;
     same.with_counts = false;
-    if (!kind || view_open(view->profile, &same, &other, &err) != CT_OK)
+    if (!kind || (kind->is_at_least && options->without_bounds) ||
+        view_open(view->profile, &same, &other, &err) != CT_OK)
         return;
     bool alike = other.tree.count == view->tree.count;
     for (uint32_t i = 1; alike && i < other.tree.count; i++)
@@ -274,9 +275,6 @@ int view_open(const struct profile *profile, const struct view_options *options,
     CT_TRY(view_choose_metric(profile, options->metric, &out->metric, err));
     CT_TRY(profile_verify_values(profile, out->metric, err));
     out->callers_kept = callers_kept(profile, out->metric);
-    for (size_t i = 0; i < options->refinement_count; i++)
-        if (options->refinements[i].kind <= REFINE_SHOW_FROM)
-            CT_TRY(refine_check(options->refinements[i].pattern, err));
     bool *chosen = must_calloc((size_t)profile_root_count(profile) + 1, sizeof *chosen);
     int status = view_choose_roots(profile, options, chosen, err);
     if (status == CT_OK) {

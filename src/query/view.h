@@ -30,7 +30,8 @@ struct view_options {
     struct label_options labels;
     const struct refinement *refinements;
     size_t refinement_count;
-    bool with_counts; /* beside the metric: that is a second tree for a while */
+    bool with_counts;    /* beside the metric: that is a second tree for a while */
+    bool without_bounds; /* no counts that are not of all calls, and give a bound only */
 };
 
 struct view {

@@ -1,10 +1,12 @@
 #include "report/report.h"
 
-#include "query/nearest.h"
+#include "query/choose.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+
+enum { MATCHES_SHOWN = 10 };
 
 const char *report_name(enum report_kind kind)
 {
@@ -36,6 +38,7 @@ void report_prepare(const struct report_options *options, struct view_options *v
     view->grouping = grouping_of(options->kind);
     view->with_counts = options->kind == REPORT_SUMMARY || options->kind == REPORT_TOPDOWN ||
                         options->kind == REPORT_CALLEES;
+    view->without_bounds = !options->with_bounds && options->format == SHEET_TEXT;
     if (options->kind != REPORT_LINES)
         return;
     view->labels.identity = options->assembly ? LABEL_BY_ADDRESS : LABEL_BY_LINE;
@@ -98,36 +101,44 @@ static void print_heading(struct sheet *sheet)
                    share_percent(shown, view->total));
 }
 
-/* For every label whether it is the function of this name, with or without " [module]" behind it.
- * Several modules can have one. The caller frees it. */
-static int find_function(const struct view *view, const char *name, bool **out,
+/* Functions that were found by what was typed, when they are several. */
+static void list_matches(struct sheet *sheet, const struct function_choice *choice,
+                         const char *typed)
+{
+    static const struct column columns[] = {
+        {COLUMN_SHARE, "self", "self_share"},
+        {COLUMN_SHARE, "total", "total_share"},
+        {COLUMN_LABEL, "function", ""},
+    };
+    char number[AMOUNT_ROOM];
+    uint32_t count = (uint32_t)choice->found.count, shown = 0;
+    sheet_note(sheet, "%s functions match '%s':", count_text(count, number), typed);
+    sheet_begin(sheet, "matches", NULL, columns, 3);
+    for (; shown < count && shown < MATCHES_SHOWN; shown++) {
+        const struct function_match *match = &choice->found.items[shown];
+        sheet_row(sheet, (struct cell[]){{.number = match->self},
+                                         {.number = match->total},
+                                         {.number = match->label}});
+    }
+    if (shown < count)
+        sheet_note(sheet, "%s smaller functions hidden", count_text(count - shown, number));
+}
+
+/* People see which functions those are before they are told to name one, or what all have. */
+static int settle_choice(const struct view *view, const struct report_options *options,
+                         const struct function_choice *choice, struct terminal *terminal,
                          struct ct_error *err)
 {
-    const struct labels *labels = &view->labels;
-    struct nearest nearest = nearest_to(name);
-    bool *wanted = must_calloc(labels->items.count + 1, sizeof *wanted), any = false;
-    for (uint32_t i = 0; i < labels->items.count; i++) {
-        char text[1024];
-        if (!label_is_code(labels, i))
-            continue;
-        const char *own = label_name(labels, i, text, sizeof text);
-        size_t length = strlen(own);
-        wanted[i] = strcmp(name, own) == 0;
-        if (!wanted[i] && strncmp(name, own, length) == 0 && strncmp(name + length, " [", 2) == 0) {
-            char *full = must_format("%s [%s]", own, label_module(labels, i));
-            wanted[i] = strcmp(name, full) == 0;
-            free(full);
-        }
-        any |= wanted[i];
-        if (!any)
-            nearest_offer(&nearest, own);
+    char number[AMOUNT_ROOM];
+    if (choice->ambiguous && options->format == SHEET_TEXT) {
+        struct sheet sheet = sheet_open(view, options->format, terminal);
+        list_matches(&sheet, choice, options->function);
+        sheet_close(&sheet);
     }
-    if (any) {
-        *out = wanted;
-        return CT_OK;
-    }
-    free(wanted);
-    return nearest_fail(&nearest, "function", err);
+    if (choice->ambiguous)
+        return ct_fail(err, "'%s' is a part of %s names: one of them is needed, or an expression",
+                       options->function, count_text(choice->found.count, number));
+    return CT_OK;
 }
 
 void report_note_function(struct sheet *sheet, const char *name, uint64_t self, uint64_t total)
@@ -142,24 +153,41 @@ void report_note_function(struct sheet *sheet, const char *name, uint64_t self, 
 int report_print(const struct view *view, const struct report_options *options,
                  struct terminal *terminal, struct ct_error *err)
 {
-    bool *wanted = NULL;
+    struct function_choice choice = {0};
     struct asm_listing listing;
+    int status = CT_OK;
     if (options->kind == REPORT_RANKS && !report_has_ranks(view->profile))
         return ct_fail(err,
                        "%s: no process has a rank: it was not recorded in an MPI job (mpirun … "
                        "calltrail record), or merged with --join-ranks",
                        view->profile->name);
+    terminal->full_names = options->full_names;
     if (options->function)
-        CT_TRY(find_function(view, options->function, &wanted, err));
-    if (options->assembly && report_asm_open(view, options, wanted, &listing, err) != CT_OK) {
-        free(wanted);
-        return CT_ERROR;
+        CT_TRY(choose_functions(view, options->function, &choice, err));
+    if (options->function)
+        status = settle_choice(view, options, &choice, terminal, err);
+    const bool *wanted = choice.wanted;
+    if (status == CT_OK && options->assembly)
+        status = report_asm_open(view, options, wanted, &listing, err);
+    if (status != CT_OK) {
+        function_choice_free(&choice);
+        return status;
     }
     struct sheet sheet = sheet_open(view, options->format, terminal);
+    struct report_options resolved = *options;
+    char *name = NULL;
+    if (choice.found.count == 1)
+        resolved.function = name =
+            sheet_label(&sheet, choice.found.items[0].label, true, terminal->columns);
+    options = &resolved;
     sheet.path_frames_max = options->depth_max;
     print_heading(&sheet);
     if (options->kind != REPORT_SUMMARY)
         sheet_note(&sheet, "%s", "");
+    if (choice.found.count > 1 && options->format == SHEET_TEXT) {
+        list_matches(&sheet, &choice, options->function);
+        sheet_note(&sheet, "%s", "");
+    }
     if (options->format == SHEET_JSON)
         json_string(&sheet.json, "view", report_name(options->kind));
     switch (options->kind) {
@@ -194,6 +222,7 @@ int report_print(const struct view *view, const struct report_options *options,
         break;
     }
     sheet_close(&sheet);
-    free(wanted);
+    free(name);
+    function_choice_free(&choice);
     return CT_OK;
 }

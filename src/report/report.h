@@ -30,6 +30,7 @@ enum report_sort { SORT_DEFAULT, SORT_SELF, SORT_TOTAL, SORT_NAME };
 struct report_options {
     enum report_kind kind;
     const char *function; /* of callers, callees and lines; of kctx, or NULL for all */
+    bool full_names;      /* for people, too, however long they are */
     bool assembly;        /* instructions instead of lines */
     struct source_folders sources;
     enum sheet_format format;
@@ -38,6 +39,7 @@ struct report_options {
     uint32_t limit;     /* rows; 0: all */
     uint32_t depth_max; /* levels of a tree, innermost frames of a path; 0: all */
     bool hot_path;
+    bool with_bounds;       /* counts of returns, for people */
     double explain_percent; /* kctx: of a function's cost */
     uint32_t k;             /* kctx: callers of a chain at most */
     bool keep_recursion;    /* kctx: a function that calls itself is its own caller */

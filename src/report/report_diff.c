@@ -150,7 +150,8 @@ static void print_path(const struct page *page, uint32_t node)
             i = count - 2 - PATH_ENDS;
         }
         char *clean = text_clean(name);
-        name_shorten(clean, columns - 4);
+        if (!page->terminal->full_names)
+            name_shorten(clean, columns - 4, page->terminal->unicode);
         size_t length = text_columns(clean) + 3;
         if (used && used + length > columns) {
             fprintf(out, "%.*s\n%*s", (int)strlen(arrow) - 1, arrow, INDENT, "");
@@ -197,7 +198,8 @@ static void print_row(const struct page *page, const struct diff_row *row, int w
                       ? page->terminal->columns - used
                       : NAME_LEAST_COLUMNS;
     const char *own = text_of(diff, key->name);
-    char *name = sheet_name(own, module_beside(own, module_of(diff, row, key)), left);
+    char *name =
+        sheet_name(page->terminal, own, module_beside(own, module_of(diff, row, key)), left);
     fprintf(out, "%s\n", name);
     free(name);
     if (page->options->by == DIFF_CONTEXTS && diff->contexts.nodes[row->place].parent)

@@ -1,142 +1,279 @@
 /*
- * The summary: what ran, how good the data is, and where to look first. It fits a screen.
+ * The summary: where the cost is, which functions have it, and how good the data is. It fits a
+ * screen of 24 lines.
  */
+#include "query/digest.h"
+#include "query/facts.h"
+#include "report/advice.h"
+#include "report/drawing.h"
 #include "report/report.h"
+#include "report/shorten.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-enum { PROCESSES_SHOWN = 3, HOTTEST_SHOWN = 5, HOT_PATH_ROWS = 40, COMMAND_BYTES = 160 };
+enum {
+    SCREEN_LINES = 24,
+    HOTTEST_SHOWN = 5,
+    DIGEST_LEAST_ROWS = 3,
+    DIGEST_MACHINE_ROWS = 20,
+    HOT_PATH_ROWS = 40,
+    COMMAND_BYTES = 160,
+    SHARE_COLUMNS = 16, /* before what is written of a row of the digest */
+};
 
-static bool number_in(const struct ctp_fact *fact, double *out)
-{
-    if (!fact || fact->type == CTP_STRING)
-        return false;
-    *out = fact->type == CTP_F64   ? profile_fact_double(fact)
-           : fact->type == CTP_I64 ? (double)(int64_t)fact->value
-                                   : (double)fact->value;
-    return true;
-}
+/* Rows of the digest have at least so much, in per cent. */
+static const double DIGEST_MIN_SHARE = 1;
 
-static bool profile_number(const struct view *view, const char *key, double *out)
-{
-    return number_in(profile_find_fact(view->profile, CTP_SCOPE_PROFILE, 0, key), out);
-}
-
-/* What is said of the metric, or else of the whole profile. */
-static bool fact_number(const struct view *view, const char *key, double *out)
-{
-    return number_in(profile_find_fact(view->profile, CTP_SCOPE_METRIC, view->metric, key), out) ||
-           profile_number(view, key, out);
-}
+/* ---- What ran -------------------------------------------------------------------------------- */
 
 static void note_processes(struct sheet *sheet)
 {
     const struct profile *p = sheet->view->profile;
-    uint32_t count = profile_process_count(p);
-    for (uint32_t i = 0; i < count && i < PROCESSES_SHOWN; i++) {
-        const struct ctp_process *process = profile_process(p, i);
-        char command[COMMAND_BYTES + 8] = "", ran[48] = "";
-        size_t used = 0;
-        const char *argument;
-        for (uint32_t k = 0; (argument = profile_argument(p, process, k)) != NULL; k++) {
-            used += (size_t)snprintf(command + used, COMMAND_BYTES - used, "%s%s", k ? " " : "",
-                                     argument);
-            if (used >= COMMAND_BYTES) {
-                strcpy(command + COMMAND_BYTES - 1, "...");
-                break;
-            }
-        }
-        if (process->start_ns && process->end_ns > process->start_ns)
-            snprintf(ran, sizeof ran, ", ran %.3f s",
-                     (double)(process->end_ns - process->start_ns) / 1e9);
-        sheet_note(sheet, "ran       %s (pid %" PRIu32 "%s)",
-                   *command ? command : profile_string(p, process->command), process->pid, ran);
-    }
-    if (count > PROCESSES_SHOWN)
-        sheet_note(sheet, "          and %" PRIu32 " more processes (--view processes)",
-                   count - PROCESSES_SHOWN);
-    sheet_note(sheet, "tree      %" PRIu32 " threads, %" PRIu32 " contexts, %" PRIu32 " phases",
-               profile_thread_count(p), p->node_count - profile_root_count(p),
-               profile_epoch_count(p));
-}
-
-/* The cost of contexts whose outermost callers are missing. */
-static uint64_t cut_short(const struct view *view)
-{
-    const struct tree *tree = &view->tree;
-    uint64_t sum = 0;
-    for (uint32_t i = 1, outside = 0; i < tree->count; i++) {
-        if (i < outside || view->labels.items.items[tree->nodes[i].label].kind != LABEL_GAP)
-            continue;
-        outside = i + tree->sizes[i];
-        sum += tree->totals[i];
-    }
-    return sum;
-}
-
-/* How much of the CPU time the samples stand for: the rest was in the kernel, or was not seen. */
-static void note_coverage(struct sheet *sheet)
-{
-    const struct view *view = sheet->view;
-    double user, system, samples, rate, measured, own = 0;
-    if (!profile_number(view, "utime_s", &user) || !profile_number(view, "stime_s", &system))
-        return;
-    sheet_note(sheet, "cpu time  %.3f s user, %.3f s system", user, system);
-    bool has_own = profile_number(view, "handler_s", &own);
-    char took[64] = ""; /* from outside, it is not known */
-    /* How much of the CPU time was in there, nobody has measured. */
-    if (profile_number(view, "measured_s", &measured))
-        sheet_note(sheet, "measured  %.3f s of the run (--delay, --duration)", measured);
-    else if (profile_number(view, "samples", &samples) &&
-             profile_number(view, "rate_asked_hz", &rate) && rate > 0 && user + system > 0) {
-        double covered = samples / rate / (user + system);
-        if (has_own)
-            snprintf(took, sizeof took, "; sampling took %.2f%%", 100 * own / (user + system));
-        sheet_note(sheet, "covered   %.1f%% of it; %.1f%% is not: system time, and what was lost%s",
-                   100 * (covered < 1 ? covered : 1), 100 * (covered < 1 ? 1 - covered : 0), took);
-    }
-}
-
-/* Threads and processes that were there, and are not in the profile. */
-static void note_unmeasured(struct sheet *sheet)
-{
-    const struct view *view = sheet->view;
-    const struct profile *p = view->profile;
-    double threads = 0;
-    unsigned processes = 0;
-    fact_number(view, "threads_not_sampled", &threads);
-    for (uint32_t i = 0; i < profile_process_count(p); i++)
-        processes += (profile_process(p, i)->flags & CTP_PROCESS_UNATTACHED) != 0;
-    if (threads > 0 || processes)
-        sheet_note(sheet, "missing   %.0f threads and %u processes were seen, but not measured",
-                   threads, processes);
-}
-
-static void note_quality(struct sheet *sheet)
-{
-    const struct view *view = sheet->view;
-    char line[256] = "", number[AMOUNT_ROOM];
+    uint32_t count = profile_process_count(p), threads = profile_thread_count(p);
+    char command[COMMAND_BYTES + 8] = "", ran[48] = "", more[96] = "";
+    const struct ctp_process *process = count ? profile_process(p, 0) : NULL;
+    const char *argument;
     size_t used = 0;
-    double samples, lost, complete, walks, checked, differ;
-    if (fact_number(view, "samples", &samples)) {
-        used += (size_t)snprintf(line, sizeof line, "%s samples",
-                                 count_text((uint64_t)samples, number));
-        if (fact_number(view, "lost", &lost))
-            used += (size_t)snprintf(line + used, sizeof line - used, ", %s lost (%.2f%%)",
-                                     count_text((uint64_t)lost, number),
-                                     lost > 0 ? 100 * lost / (samples + lost) : 0.0);
-        sheet_note(sheet, "data      %s", line);
+    for (uint32_t k = 0; process && (argument = profile_argument(p, process, k)) != NULL; k++) {
+        used +=
+            (size_t)snprintf(command + used, COMMAND_BYTES - used, "%s%s", k ? " " : "", argument);
+        if (used >= COMMAND_BYTES)
+            break;
     }
-    if (fact_number(view, "walks_total", &walks) &&
-        fact_number(view, "walks_complete", &complete) && walks > 0)
-        sheet_note(sheet, "walks     %.2f%% complete; callers are missing for %.1f%% of the cost",
-                   100 * complete / walks, share_percent(cut_short(view), view->total));
-    if (fact_number(view, "verify_checked", &checked) &&
-        fact_number(view, "verify_differ", &differ) && checked > 0)
-        sheet_note(sheet, "verified  %.0f samples, %.0f differ", checked, differ);
-    note_coverage(sheet);
-    note_unmeasured(sheet);
+    if (!process)
+        return;
+    if (process->start_ns && process->end_ns > process->start_ns)
+        snprintf(ran, sizeof ran, " ran %.3f s",
+                 (double)(process->end_ns - process->start_ns) / 1e9);
+    used = (size_t)snprintf(more, sizeof more, "%s (pid %" PRIu32, ran, process->pid);
+    if (count > 1)
+        used += (size_t)snprintf(more + used, sizeof more - used, ", %" PRIu32 " processes", count);
+    snprintf(more + used, sizeof more - used, ", %" PRIu32 " thread%s)", threads,
+             threads == 1 ? "" : "s");
+    char *clean = text_clean(*command ? command : profile_string(p, process->command));
+    size_t columns = sheet->terminal->columns, least = columns / 3;
+    size_t room = columns > strlen(more) + least ? columns - strlen(more) : least;
+    bool cut = text_columns(clean) > room;
+    text_cut(clean, cut && room > 3 ? room - 3 : room);
+    sheet_note(sheet, "%s%s%s", clean, cut ? "..." : "", more);
+    free(clean);
+}
+
+static void note_other_metrics(struct sheet *sheet)
+{
+    const struct profile *p = sheet->view->profile;
+    struct profile_stats stats;
+    char line[512] = "";
+    size_t used = 0;
+    profile_stats(p, &stats);
+    for (uint32_t i = 0; i < p->metric_count && used < sizeof line - 80; i++) {
+        const struct ctp_metric *metric = profile_metric(p, i);
+        char amount[AMOUNT_ROOM];
+        /* Returns are of use beside times only. */
+        if (i == sheet->view->metric || strcmp(profile_string(p, metric->name), "returns") == 0)
+            continue;
+        struct amount_scale scale =
+            amount_scale(profile_string(p, metric->unit), stats.metrics[i].total);
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s%.40s %s", used ? ", " : "",
+                                 profile_string(p, metric->name),
+                                 amount_text(&scale, stats.metrics[i].total, amount));
+    }
+    if (used)
+        sheet_note(sheet, "also measured: %s (--metric NAME)", line);
+    profile_stats_free(&stats);
+}
+
+/* ---- Where the cost is ----------------------------------------------------------------------- */
+
+/* What every thread begins with says nothing. */
+static bool is_beginning(const struct view *view, uint32_t node)
+{
+    static const char *const names[] = {
+        "_start", "__libc_start_main", "__libc_start_call_main", "start_thread", "clone", "__clone",
+        "clone3", "__clone3"};
+    char text[1024];
+    const char *name = label_name(&view->labels, view->tree.nodes[node].label, text, sizeof text);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return strncmp(name, "__libc_start_main@", 18) == 0;
+}
+
+/* The nodes from `first` down to `last`, without what threads begin with. */
+static uint32_t *nodes_of(const struct view *view, uint32_t first, uint32_t last, uint32_t *count)
+{
+    VEC(uint32_t) nodes = {0};
+    for (uint32_t at = last; at; at = view->tree.nodes[at].parent) {
+        vec_push(&nodes, at);
+        if (at == first)
+            break;
+    }
+    while (nodes.count > 1 && is_beginning(view, nodes.items[nodes.count - 1]))
+        nodes.count--;
+    for (size_t a = 0, b = nodes.count; a + 1 < b; a++) {
+        uint32_t node = nodes.items[a];
+        nodes.items[a] = nodes.items[--b];
+        nodes.items[b] = node;
+    }
+    *count = (uint32_t)nodes.count;
+    return nodes.items;
+}
+
+/* "a → b → c" in so many columns: all of it, or its ends, or where it ends. To be freed. */
+static char *chain_text(const struct sheet *sheet, const uint32_t *nodes, uint32_t count,
+                        bool with_module, size_t columns)
+{
+    const struct tree *tree = &sheet->view->tree;
+    bool unicode = sheet->terminal->unicode;
+    const char *module =
+        count ? label_module(&sheet->view->labels, tree->nodes[nodes[count - 1]].label) : "";
+    with_module &= strlen(module) + 3 <= columns / 4;
+    const char *arrow = unicode ? " → " : " > ", *dots = unicode ? "… → " : "... > ";
+    if (count == 0)
+        return must_strdup("");
+    char *text = must_strdup("");
+    for (uint32_t i = 0; i < count; i++) {
+        char *name = sheet_label(sheet, tree->nodes[nodes[i]].label, with_module && i + 1 == count,
+                                 SIZE_MAX / 2);
+        char *longer = must_format("%s%s%s", text, i ? arrow : "", name);
+        free(name);
+        free(text);
+        text = longer;
+    }
+    if (text_columns(text) <= columns || sheet->terminal->full_names)
+        return text;
+    free(text);
+    uint32_t first_label = tree->nodes[nodes[0]].label;
+    uint32_t last_label = tree->nodes[nodes[count - 1]].label;
+    size_t between = text_columns(arrow) + (count > 2 ? text_columns(dots) : 0);
+    if (count > 1 && columns > between + 24) {
+        with_module &= strlen(module) + 3 <= (columns - between) * 2 / 9;
+        /* A name gets what the other one leaves. */
+        char *last = sheet_label(sheet, last_label, with_module, (columns - between) * 2 / 3);
+        char *first =
+            sheet_label(sheet, first_label, false, columns - between - text_columns(last));
+        text = must_format("%s%s%s%s", first, arrow, count > 2 ? dots : "", last);
+        free(first);
+        free(last);
+        return text;
+    }
+    return sheet_label(sheet, last_label, with_module, columns);
+}
+
+static void print_digest(struct sheet *sheet, const struct digest *digest)
+{
+    const struct view *view = sheet->view;
+    const struct outline *outline = &digest->outline;
+    char prefix[DRAWING_BYTES];
+    uint32_t count;
+    uint32_t *path = nodes_of(view, 0, digest->above, &count);
+    if (count == 1 && is_beginning(view, path[0]))
+        count = 0;
+    char *above =
+        chain_text(sheet, path, count, false, sheet->terminal->columns - SHARE_COLUMNS - 12);
+    char *title = must_format(*above ? "function, below %s" : "function", above);
+    const struct column columns[] = {{COLUMN_SHARE, "total", "total_share"},
+                                     {COLUMN_SHARE, "self", "self_share"},
+                                     {COLUMN_CODE, title, ""}};
+    struct drawing drawing;
+    drawing_begin(&drawing, outline, sheet->terminal);
+    sheet_begin(sheet, "tree", NULL, columns, 3);
+    for (uint32_t i = 0; i < outline->rows.count; i++) {
+        const struct outline_row *row = &outline->rows.items[i];
+        const char *outer =
+            row->parent == TREE_NONE
+                ? ""
+                : label_module(&view->labels, outline->rows.items[row->parent].label);
+        drawing_row(&drawing, i, prefix);
+        uint32_t *nodes =
+            nodes_of(view, digest->chains.items[i].first, digest->chains.items[i].last, &count);
+        bool other = strcmp(outer, label_module(&view->labels, row->label)) != 0;
+        char *chain = chain_text(sheet, nodes, count, other,
+                                 sheet->terminal->columns - SHARE_COLUMNS - text_columns(prefix));
+        char *text = must_format("%s%s", prefix, chain);
+        sheet_row(sheet, (struct cell[]){{.number = view->tree.totals[nodes[0]]},
+                                         {.number = row->self},
+                                         {.text = text}});
+        free(chain);
+        free(text);
+        free(nodes);
+    }
+    sheet_end(sheet, 0);
+    drawing_end(&drawing);
+    free(title);
+    free(above);
+    free(path);
+}
+
+static void write_digest(struct sheet *sheet, const struct digest *digest)
+{
+    static const struct column columns[] = {
+        {COLUMN_HIDDEN, "", "depth"},         {COLUMN_SHARE, "total", "total_share"},
+        {COLUMN_SHARE, "self", "self_share"}, {COLUMN_VALUE, "total", "total"},
+        {COLUMN_LABEL, "function", ""},       {COLUMN_HIDDEN, "", "self"},
+        {COLUMN_PATH, "", "chain"},
+    };
+    const struct view *view = sheet->view;
+    sheet_begin(sheet, "tree", NULL, columns, 7);
+    for (uint32_t i = 0; i < digest->outline.rows.count; i++) {
+        const struct outline_row *row = &digest->outline.rows.items[i];
+        uint32_t count;
+        uint32_t *nodes =
+            nodes_of(view, digest->chains.items[i].first, digest->chains.items[i].last, &count);
+        uint64_t total = view->tree.totals[nodes[0]];
+        for (uint32_t k = 0; k < count; k++)
+            nodes[k] = view->tree.nodes[nodes[k]].label;
+        sheet_row(sheet, (struct cell[]){{.number = row->depth},
+                                         {.number = total},
+                                         {.number = row->self},
+                                         {.number = total},
+                                         {.number = row->label},
+                                         {.number = row->self},
+                                         {.labels = nodes, .label_count = count}});
+        free(nodes);
+    }
+    sheet_end(sheet, 0);
+}
+
+/* ---- How good the data is -------------------------------------------------------------------- */
+
+static char *quality_text(const struct sheet *sheet, bool good)
+{
+    const struct view *view = sheet->view;
+    char line[512], number[AMOUNT_ROOM];
+    size_t used = (size_t)snprintf(line, sizeof line, "data%s: ", good ? " (good)" : "");
+    const char *comma = "";
+    double samples, lost, complete, walks, user, system, own, measured, checked, differ;
+#define ADD(...)                                                                                   \
+    do {                                                                                           \
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s", comma);                    \
+        used += (size_t)snprintf(line + used, sizeof line - used, __VA_ARGS__);                    \
+        comma = ", ";                                                                              \
+    } while (0)
+    if (metric_number(view, "samples", &samples))
+        ADD("%s samples", count_text((uint64_t)samples, number));
+    if (metric_number(view, "lost", &lost) && lost > 0)
+        ADD("%s lost", count_text((uint64_t)lost, number));
+    if (metric_number(view, "walks_total", &walks) &&
+        metric_number(view, "walks_complete", &complete) && walks > 0)
+        ADD(complete < walks ? "%.1f%% of stacks complete" : "all stacks complete",
+            complete < walks && 100 * complete / walks > 99.9 ? 99.9 : 100 * complete / walks);
+    if (metric_number(view, "verify_checked", &checked) &&
+        metric_number(view, "verify_differ", &differ) && checked > 0)
+        ADD("%.0f verified", checked);
+    if (profile_number(view->profile, "utime_s", &user) &&
+        profile_number(view->profile, "stime_s", &system)) {
+        ADD("cpu time %.3f s", user + system);
+        if (system * 20 > user + system)
+            ADD("%.0f%% of it system", 100 * system / (user + system));
+        if (profile_number(view->profile, "handler_s", &own) && own * 100 > user + system)
+            ADD("%.1f%% calltrail's", 100 * own / (user + system));
+    }
+    if (profile_number(view->profile, "measured_s", &measured))
+        ADD("measured %.3f s of the run", measured);
+#undef ADD
+    return must_strdup(*comma ? line : "");
 }
 
 static void print_quality_json(struct sheet *sheet)
@@ -148,10 +285,10 @@ static void print_quality_json(struct sheet *sheet)
     json_open(&sheet->json, "quality", '{');
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         double value;
-        if (fact_number(view, keys[i], &value))
+        if (metric_number(view, keys[i], &value))
             json_double(&sheet->json, keys[i], value);
     }
-    json_unsigned(&sheet->json, "callers_missing", cut_short(view));
+    json_unsigned(&sheet->json, "callers_missing", cost_without_callers(view));
     json_close(&sheet->json, '}');
 }
 
@@ -189,22 +326,68 @@ static void print_metrics(struct sheet *sheet)
     profile_stats_free(&stats);
 }
 
+/* ---- All of it ------------------------------------------------------------------------------- */
+
+static void print_for_people(struct sheet *sheet, const struct report_options *hottest,
+                             uint64_t min_total)
+{
+    static const char more[] = "more: --view topdown|flat|kctx|threads, --callers FN, --lines FN";
+    struct advice advice = advice_about(sheet->view);
+    bool good = true;
+    uint32_t below = 2 + 1 + hottest->limit + 1 + 1; /* blank lines, titles, functions, more */
+    for (size_t i = 0; i < advice.lines.count; i++) {
+        good &= !advice.lines.items[i].bad;
+        below += sheet_note_lines(sheet, advice.lines.items[i].text);
+    }
+    char *quality = quality_text(sheet, good);
+    below += *quality ? sheet_note_lines(sheet, quality) : 0;
+    note_processes(sheet);
+    note_other_metrics(sheet);
+    sheet_note(sheet, "%s", "");
+    uint32_t taken = sheet->lines + 1 + below;
+    uint32_t rows =
+        taken + DIGEST_LEAST_ROWS < SCREEN_LINES ? SCREEN_LINES - taken : DIGEST_LEAST_ROWS;
+    struct digest digest;
+    digest_make(sheet->view, rows, min_total, &digest);
+    print_digest(sheet, &digest);
+    digest_free(&digest);
+    sheet_note(sheet, "%s", "");
+    report_flat(sheet, hottest, "functions", NULL);
+    sheet_note(sheet, "%s", "");
+    if (*quality)
+        sheet_note(sheet, "%s", quality);
+    for (size_t i = 0; i < advice.lines.count; i++)
+        if (advice.lines.items[i].bad)
+            sheet_alert(sheet, "%s", advice.lines.items[i].text);
+        else
+            sheet_note(sheet, "%s", advice.lines.items[i].text);
+    sheet_note(sheet, "%s", more);
+    vec_free(&advice.lines);
+    free(quality);
+}
+
 void report_summary(struct sheet *sheet, const struct report_options *options)
 {
-    struct report_options hottest = *options;
+    struct report_options hottest = *options, digest_options = *options;
     if (options->limit > HOTTEST_SHOWN || options->limit == 0)
         hottest.limit = HOTTEST_SHOWN;
-    note_processes(sheet);
-    note_quality(sheet);
+    if (digest_options.min_share < DIGEST_MIN_SHARE)
+        digest_options.min_share = DIGEST_MIN_SHARE;
+    uint64_t min_total = report_min_total(sheet->view, &digest_options);
+    if (sheet->format == SHEET_TEXT) {
+        print_for_people(sheet, &hottest, min_total);
+        return;
+    }
     if (sheet->format == SHEET_JSON)
         print_quality_json(sheet);
     print_metrics(sheet);
-    report_flat(sheet, &hottest, "functions", "Hottest functions");
-    report_contexts(sheet, &hottest, "contexts", "Hottest contexts");
+    report_flat(sheet, &hottest, "functions", NULL);
+    report_contexts(sheet, &hottest, "contexts", NULL);
     hottest.limit = HOT_PATH_ROWS;
     hottest.hot_path = true;
-    report_tree(sheet, &hottest, NULL, "hot_path", "The hot path");
-    sheet_note(sheet, "%s", "");
-    sheet_note(sheet,
-               "more: --view contexts|topdown|bottomup|flat|threads, --callers FN, --callees FN");
+    report_tree(sheet, &hottest, NULL, "hot_path", NULL);
+    struct digest digest;
+    digest_make(sheet->view, DIGEST_MACHINE_ROWS, min_total, &digest);
+    write_digest(sheet, &digest);
+    digest_free(&digest);
 }

@@ -2,20 +2,10 @@
  * Trees for people: branches are drawn where paths part. A sole child stands below its parent
  * without a further step to the right, so that call paths of fifty frames fit a terminal.
  */
+#include "report/drawing.h"
 #include "report/report.h"
 
 #include <string.h>
-
-/* Steps to the right that are drawn; deeper ones are cut on the left. */
-enum { STEPS_MAX = 12, STEP_BYTES_MAX = 8 };
-
-struct drawing {
-    const struct outline *outline;
-    bool unicode;
-    uint32_t steps_max;
-    VEC(bool) bars;  /* at each step, whether the branch goes on below */
-    uint32_t *steps; /* by row: the steps that its children inherit */
-};
 
 /* A row whose sole child needs no step. Below one of several tops it needs one, or it would look
  * like a top. */
@@ -25,8 +15,22 @@ static bool is_chained(const struct drawing *d, const struct outline_row *row)
     return parent->children == 1 && (parent->depth > 0 || d->outline->tops == 1);
 }
 
-/* Draws the branches before a row, and notes what its children inherit. */
-static void draw(struct drawing *d, uint32_t index, char *text)
+void drawing_begin(struct drawing *d, const struct outline *outline,
+                   const struct terminal *terminal)
+{
+    *d = (struct drawing){.outline = outline, .unicode = terminal->unicode};
+    size_t room = terminal->columns / 8; /* three columns each: less than half */
+    d->steps_max = room > DRAWING_STEPS ? DRAWING_STEPS : (uint32_t)room;
+    d->steps = must_calloc(outline->rows.count + 1, sizeof *d->steps);
+}
+
+void drawing_end(struct drawing *d)
+{
+    vec_free(&d->bars);
+    free(d->steps);
+}
+
+void drawing_row(struct drawing *d, uint32_t index, char *text)
 {
     const struct outline_row *row = &d->outline->rows.items[index];
     uint32_t steps = row->parent == TREE_NONE ? 0 : d->steps[row->parent];
@@ -49,20 +53,25 @@ static void draw(struct drawing *d, uint32_t index, char *text)
 
 static void print_rows(struct sheet *sheet, const struct outline *outline, bool up)
 {
-    struct drawing d = {.outline = outline, .unicode = sheet->terminal->unicode};
-    size_t room = sheet->terminal->columns / 8; /* three columns each: less than half */
-    d.steps_max = room > STEPS_MAX ? STEPS_MAX : (uint32_t)room;
-    d.steps = must_calloc(outline->rows.count + 1, sizeof *d.steps);
-    char prefix[(STEPS_MAX + 3) * STEP_BYTES_MAX] = "";
+    const struct labels *labels = &sheet->view->labels;
+    struct drawing d;
+    drawing_begin(&d, outline, sheet->terminal);
+    char prefix[DRAWING_BYTES] = "";
     for (uint32_t i = 0; i < outline->rows.count; i++) {
         const struct outline_row *row = &outline->rows.items[i];
         if (sheet->format == SHEET_TEXT)
-            draw(&d, i, prefix);
+            drawing_row(&d, i, prefix);
+        /* Calls within a module are the rule: it is named where it is another one. */
+        bool same_module =
+            row->parent != TREE_NONE &&
+            strcmp(label_module(labels, row->label),
+                   label_module(labels, outline->rows.items[row->parent].label)) == 0;
+        struct cell function = {.number = row->label, .prefix = prefix, .same = same_module};
         struct cell down[] = {{.number = row->depth},
                               {.number = row->total},
                               {.number = row->self},
                               {.number = row->total},
-                              {.number = row->label, .prefix = prefix},
+                              function,
                               {.number = row->self}};
         const struct count_kind *kind = sheet->view->count_kind;
         uint64_t period = profile_metric(sheet->view->profile, sheet->view->metric)->period;
@@ -82,11 +91,10 @@ static void print_rows(struct sheet *sheet, const struct outline *outline, bool 
         struct cell upward[] = {{.number = row->depth},
                                 {.number = row->total, .same = same},
                                 {.number = row->total, .same = same},
-                                {.number = row->label, .prefix = prefix}};
+                                function};
         sheet_row(sheet, up ? upward : kind ? with_counts : down);
     }
-    vec_free(&d.bars);
-    free(d.steps);
+    drawing_end(&d);
 }
 
 static void begin_with_counts(struct sheet *sheet, const char *key, const char *heading,

@@ -7,10 +7,12 @@
 #include <string.h>
 
 enum {
-    LABEL_LEAST_COLUMNS = 24, /* a name gets at least these, however narrow the terminal is */
+    LABEL_LEAST_COLUMNS = 24, /* names have room for these, or numbers go */
+    NAME_LEAST_COLUMNS = 10,  /* a name gets at least these, however narrow the terminal is */
     PATH_HEAD_FRAMES = 8,     /* outermost frames of a long path that people see… */
     PATH_TAIL_FRAMES = 24,    /* …and innermost ones */
     TEXT_COLUMNS = 16,
+    TEXT_LEAST_COLUMNS = 5,
     PER_CALL_COLUMNS = 11,
 };
 
@@ -52,18 +54,68 @@ void sheet_close(struct sheet *sheet)
         json_close(&sheet->json, '}');
 }
 
-void sheet_note(struct sheet *sheet, const char *format, ...)
+/* How much of a text goes on a line: to the last space that fits, or the first one at all. */
+static size_t line_bytes(const char *text, size_t columns)
+{
+    size_t used = 0, space = 0;
+    for (const char *at = text; *at; at++) {
+        if (*at == ' ' && at > text && (used <= columns || !space))
+            space = (size_t)(at - text);
+        used += ((unsigned char)*at & 0xc0) != 0x80;
+        if (used > columns && space)
+            return space;
+    }
+    return used > columns && space ? space : strlen(text);
+}
+
+/* Later lines are indented. Returns how many there are. */
+static uint32_t write_wrapped(FILE *out, const char *text, size_t columns)
+{
+    uint32_t lines = 0;
+    do {
+        size_t bytes = line_bytes(text, columns - (lines ? 2 : 0));
+        if (out)
+            fprintf(out, "%s%.*s\n", lines ? "  " : "", (int)bytes, text);
+        text += bytes;
+        text += *text == ' ';
+        lines++;
+    } while (*text);
+    return lines;
+}
+
+uint32_t sheet_note_lines(const struct sheet *sheet, const char *text)
+{
+    return write_wrapped(NULL, text, sheet->terminal->columns);
+}
+
+static void write_note(struct sheet *sheet, const char *code, const char *format, va_list args)
 {
     if (sheet->format != SHEET_TEXT)
         return;
-    va_list args;
-    va_start(args, format);
+    FILE *out = sheet->terminal->out;
     char line[1024];
     vsnprintf(line, sizeof line, format, args);
-    va_end(args);
     char *clean = text_clean(line);
-    fprintf(sheet->terminal->out, "%s\n", clean);
+    fputs(color(sheet, code), out);
+    sheet->lines += write_wrapped(out, clean, sheet->terminal->columns);
+    fputs(*code ? color(sheet, PLAIN) : "", out);
     free(clean);
+}
+
+void sheet_note(struct sheet *sheet, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    write_note(sheet, "", format, args);
+    va_end(args);
+}
+
+void sheet_alert(struct sheet *sheet, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    write_note(sheet, RED, format, args);
+    va_end(args);
 }
 
 static size_t greatest(size_t a, size_t b)
@@ -106,11 +158,36 @@ static bool is_last(const struct sheet *sheet, size_t column)
     return true;
 }
 
+/* Columns that a table needs before the last one. */
+static size_t numbers_width(const struct sheet *sheet)
+{
+    size_t width = 0;
+    for (size_t i = 0; i < sheet->column_count; i++)
+        if (!for_machines(&sheet->columns[i]) && !is_last(sheet, i) && sheet->widths[i])
+            width += sheet->widths[i] + 2;
+    return width;
+}
+
+/* On a narrow terminal names come first: amounts go, then counts, then what is charged itself. */
+static void drop_columns(struct sheet *sheet)
+{
+    static const enum column_kind order[] = {COLUMN_VALUE, COLUMN_PER_CALL, COLUMN_COUNT,
+                                             COLUMN_SHARE};
+    for (size_t k = 0; k < sizeof order / sizeof *order; k++)
+        for (size_t i = sheet->column_count; i-- > 1;) {
+            if (numbers_width(sheet) + LABEL_LEAST_COLUMNS <= sheet->terminal->columns)
+                return;
+            if (sheet->columns[i].kind == order[k] && !is_last(sheet, i))
+                sheet->columns[i].kind = COLUMN_HIDDEN;
+        }
+}
+
 static void print_titles(struct sheet *sheet)
 {
     FILE *out = sheet->terminal->out;
     fputs(color(sheet, BOLD), out);
     const char *space = "";
+    size_t used = 0;
     for (size_t i = 0; i < sheet->column_count; i++) {
         const struct column *column = &sheet->columns[i];
         int columns = (int)sheet->widths[i];
@@ -119,9 +196,13 @@ static void print_titles(struct sheet *sheet)
         if (column->kind == COLUMN_LABEL || column->kind == COLUMN_CODE ||
             (column->kind == COLUMN_TEXT && is_last(sheet, i)))
             columns = 0;
-        fprintf(out, "%s%*s", space, column->kind == COLUMN_TEXT ? -columns : columns,
-                column->title);
+        char *title = must_strdup(column->title);
+        used += strlen(space);
+        text_cut(title, sheet->terminal->columns > used ? sheet->terminal->columns - used : 1);
+        fprintf(out, "%s%*s", space, column->kind == COLUMN_TEXT ? -columns : columns, title);
+        used += columns ? (size_t)columns : text_columns(title);
         space = "  ";
+        free(title);
     }
     fprintf(out, "%s\n", color(sheet, PLAIN));
 }
@@ -158,6 +239,7 @@ void sheet_begin(struct sheet *sheet, const char *key, const char *heading,
         if (heading)
             fprintf(sheet->terminal->out, "\n%s%s%s\n", color(sheet, BOLD), heading,
                     color(sheet, PLAIN));
+        drop_columns(sheet);
         print_titles(sheet);
     }
 }
@@ -174,21 +256,25 @@ void sheet_end(struct sheet *sheet, uint64_t left_out)
     if (sheet->rows == 0)
         sheet_note(sheet, "nothing to show");
     else if (left_out)
-        sheet_note(sheet, "and %s more with less (--limit, --min-share)",
-                   count_text(left_out, text));
+        sheet_note(sheet, "%s smaller row%s hidden (--limit, --min-share)",
+                   count_text(left_out, text), left_out == 1 ? "" : "s");
 }
 
-char *sheet_name(const char *own_name, const char *own_module, size_t columns)
+char *sheet_name(const struct terminal *terminal, const char *own_name, const char *own_module,
+                 size_t columns)
 {
     char *name = text_clean(own_name);
     char *module = text_clean(own_module);
     size_t module_columns = *module ? text_columns(module) + 3 : 0;
     /* The module may take a third at most; the name is what people look for. */
-    if (module_columns > columns / 3 && text_columns(name) + module_columns > columns) {
-        name_shorten(module, columns / 3 > 6 ? columns / 3 - 3 : 3);
+    if (!terminal->full_names && module_columns > columns / 3 &&
+        text_columns(name) + module_columns > columns) {
+        name_shorten(module, columns / 3 > 6 ? columns / 3 - 3 : 3, terminal->unicode);
         module_columns = text_columns(module) + 3;
     }
-    name_shorten(name, columns > module_columns ? columns - module_columns : 1);
+    if (!terminal->full_names)
+        name_shorten(name, columns > module_columns ? columns - module_columns : 1,
+                     terminal->unicode);
     /* Some names of modules, such as [vdso], bring their own brackets. */
     char *all = *module ? must_format(*module == '[' ? "%s %s" : "%s [%s]", name, module)
                         : must_strdup(name);
@@ -197,7 +283,7 @@ char *sheet_name(const char *own_name, const char *own_module, size_t columns)
     return all;
 }
 
-char *sheet_label(const struct sheet *sheet, uint32_t label, size_t columns)
+char *sheet_label(const struct sheet *sheet, uint32_t label, bool with_module, size_t columns)
 {
     const struct labels *labels = &sheet->view->labels;
     char text[1024];
@@ -205,7 +291,8 @@ char *sheet_label(const struct sheet *sheet, uint32_t label, size_t columns)
     const char *neighbour = label_neighbour(labels, label);
     char *both = *neighbour ? must_format("%s (after %s)", own, neighbour) : must_strdup(own);
     bool fits = text_columns(both) <= columns;
-    char *name = sheet_name(fits ? both : own, label_module(labels, label), columns);
+    char *name = sheet_name(sheet->terminal, fits ? both : own,
+                            with_module ? label_module(labels, label) : "", columns);
     free(both);
     return name;
 }
@@ -272,17 +359,15 @@ static void print_labels(struct sheet *sheet, const uint32_t *labels, uint32_t c
         uint32_t end = i < skip_from ? skip_from : count;
         uint32_t run = run_length(labels + i, end - i);
         const char *own = label_module(&sheet->view->labels, labels[i]);
-        size_t room = line.columns > 12 ? line.columns - 8 : 4;
-        char *name = sheet_label(sheet, labels[i], room);
-        char *bracket = module && strcmp(module, own) == 0 && *own ? strrchr(name, '[') : NULL;
-        if (bracket)
-            bracket[-1] = '\0';
-        if (run > 1) {
-            char *times = must_format("%s (%s times)", name, count_text(run, number));
-            free(name);
-            name = times;
-        }
-        path_word(&line, name);
+        char times[AMOUNT_ROOM + 16] = "";
+        if (run > 1)
+            snprintf(times, sizeof times, " (%s times)", count_text(run, number));
+        size_t beside = strlen(times) + (line.used ? 0 : line.taken);
+        size_t room = line.columns > beside + 4 ? line.columns - beside : 4;
+        char *name = sheet_label(sheet, labels[i], !module || strcmp(module, own) != 0, room);
+        char *word_text = must_format("%s%s", name, times);
+        path_word(&line, word_text);
+        free(word_text);
         free(name);
         module = own;
         i += run;
@@ -383,10 +468,10 @@ static void print_text_row(struct sheet *sheet, const struct cell *cells)
         case COLUMN_TEXT: {
             bool last = is_last(sheet, i);
             char *clean = text_clean(cell->text);
-            size_t left = sheet->terminal->columns > used + 2 + LABEL_LEAST_COLUMNS
+            size_t left = sheet->terminal->columns > used + 2 + TEXT_LEAST_COLUMNS
                               ? sheet->terminal->columns - used - 2
-                              : LABEL_LEAST_COLUMNS;
-            name_shorten(clean, last ? left : sheet->widths[i]);
+                              : TEXT_LEAST_COLUMNS;
+            name_shorten(clean, last ? left : sheet->widths[i], sheet->terminal->unicode);
             size_t length = text_columns(clean);
             fprintf(out, "%s%s%*s", space, clean,
                     last || length >= sheet->widths[i] ? 0 : (int)(sheet->widths[i] - length), "");
@@ -395,10 +480,10 @@ static void print_text_row(struct sheet *sheet, const struct cell *cells)
         }
         case COLUMN_LABEL: {
             size_t taken = used + strlen(space) + (cell->prefix ? text_columns(cell->prefix) : 0);
-            size_t left = sheet->terminal->columns > taken + LABEL_LEAST_COLUMNS
+            size_t left = sheet->terminal->columns > taken + NAME_LEAST_COLUMNS
                               ? sheet->terminal->columns - taken
-                              : LABEL_LEAST_COLUMNS;
-            char *name = sheet_label(sheet, (uint32_t)cell->number, left);
+                              : NAME_LEAST_COLUMNS;
+            char *name = sheet_label(sheet, (uint32_t)cell->number, !cell->same, left);
             fprintf(out, "%s%s%s", space, cell->prefix ? cell->prefix : "", name);
             free(name);
             continue;

@@ -38,7 +38,8 @@ struct cell {
     const char *prefix;     /* of a label in a tree: its branches, for people */
     const uint32_t *labels; /* of a path */
     uint32_t label_count;
-    bool same;     /* as in the row above, or nothing: people need not read it */
+    bool same;     /* as in the row above, or nothing: people need not read it; of a label, its
+                    * module */
     bool is_bound; /* of a value per call: it may be less */
 };
 
@@ -55,7 +56,8 @@ struct sheet {
     struct column columns[SHEET_COLUMNS_MAX];
     size_t column_count;
     size_t widths[SHEET_COLUMNS_MAX];
-    uint32_t rows;
+    uint32_t rows;  /* of this table */
+    uint32_t lines; /* of all, for people */
 };
 
 /* What the outermost braces are of JSON, and the first lines of text; then tables; then the end. */
@@ -79,9 +81,18 @@ void sheet_path(struct sheet *sheet, const uint32_t *labels, uint32_t count, uin
 /* A line of text for people; nothing otherwise. */
 void sheet_note(struct sheet *sheet, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* "name [module]" in at most `columns`, clean. The caller frees it. */
-char *sheet_label(const struct sheet *sheet, uint32_t label, size_t columns);
-char *sheet_name(const char *name, const char *module, size_t columns);
+/* The same, of something that is wrong. */
+void sheet_alert(struct sheet *sheet, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Lines that a note takes at this width. */
+uint32_t sheet_note_lines(const struct sheet *sheet, const char *text);
+
+/* "name [module]" in at most `columns`, unless full names are wanted; clean. The caller frees it.
+ */
+char *sheet_label(const struct sheet *sheet, uint32_t label, bool with_module, size_t columns);
+char *sheet_name(const struct terminal *terminal, const char *name, const char *module,
+                 size_t columns);
 
 /* A text as one field of CSV. */
 void sheet_csv_text(FILE *out, const char *text);

@@ -1,6 +1,7 @@
 #include "report/shorten.h"
 
 #include "base/vec.h"
+#include "query/name_parts.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -39,54 +40,54 @@ size_t text_columns(const char *clean)
     return columns;
 }
 
-/* The end of an operator's name, whose brackets are not brackets: operator<<, operator()… `at` is
- * behind the word. */
-static const char *skip_operator(const char *at)
+/* Takes the bytes [from, to) out of a text. */
+static void remove_bytes(char *text, size_t from, size_t to)
 {
-    if (strncmp(at, "()", 2) == 0)
-        return at + 2;
-    return at + strspn(at, "<>=-!+*/%&|^~,[]");
+    memmove(text + from, text + to, strlen(text + to) + 1);
 }
 
-/* Replaces by "..." what is between brackets at this depth of nesting (1 is the outermost), if that
- * is shorter. Parameters are the round brackets outside of template arguments. */
-static void collapse(char *name, char open, char close, int depth)
+/*
+ * What is between brackets of this kind becomes an ellipsis, or goes with its brackets where it is
+ * one already and `drop` is set. A few letters are as good as an ellipsis, and say more.
+ */
+static void fold(char *name, char open, bool drop, bool unicode)
 {
-    static const char word[] = "operator";
-    char *to = name;
-    int nesting = 0, angles = 0;
-    const char *inside = NULL; /* where the text to be replaced begins */
-    for (const char *at = name; *at;) {
-        if (strncmp(at, word, sizeof word - 1) == 0) {
-            const char *end = skip_operator(at + sizeof word - 1);
-            for (; at < end; at++)
-                if (!inside)
-                    *to++ = *at;
+    for (char *at = name; *at;) {
+        const char *operator_end = name_skip_operator(name, at);
+        const char *end = operator_end == at && *at == open ? name_skip_brackets(at) : NULL;
+        if (!end) {
+            at = operator_end > at ? name + (operator_end - name) : at + 1;
             continue;
         }
-        bool arrow = *at == '>' && at > name && at[-1] == '-';
-        angles += *at == '<' ? 1 : *at == '>' && !arrow ? -1 : 0;
-        bool counts = open == '<' || angles == 0;
-        if (counts && *at == close && !arrow && nesting > 0 && nesting-- == depth && inside) {
-            size_t length = (size_t)(at - inside);
-            bool keep = length <= 3 || strncmp(inside, "anonymous ", 10) == 0;
-            memmove(to, keep ? inside : "...", keep ? length : 3);
-            to += keep ? length : 3;
-            inside = NULL;
+        size_t first = (size_t)(at + 1 - name), last = (size_t)(end - 1 - name);
+        /* (anonymous namespace), (*Type), <Type as Trait> */
+        bool scope = at == name || (open == '(' && strchr(": .", at[-1]));
+        if (drop && !scope) {
+            remove_bytes(name, first - 1, last + 1);
+        } else {
+            if (last - first > 3 && !scope) {
+                memcpy(name + first, unicode ? "…" : "...", 3);
+                remove_bytes(name, first + 3, last);
+                last = first + 3;
+            }
+            at = name + last + 1;
         }
-        if (!inside)
-            *to++ = *at;
-        if (counts && *at == open && nesting++ + 1 == depth)
-            inside = at + 1;
-        at++;
     }
-    /* A bracket that is never closed was none: the rest is kept. */
-    if (inside) {
-        size_t length = strlen(inside);
-        memmove(to, inside, length);
-        to += length;
+}
+
+/* The outermost scope goes. False when there is none. */
+static bool drop_scope(char *name)
+{
+    size_t base = name_parts(name).base;
+    for (const char *at = name; at < name + base;) {
+        const char *end = strchr("<({[", *at) ? name_skip_brackets(at) : NULL;
+        if (!end && strncmp(at, "::", 2) == 0) {
+            remove_bytes(name, 0, (size_t)(at + 2 - name));
+            return true;
+        }
+        at = end ? end : at + 1;
     }
-    *to = '\0';
+    return false;
 }
 
 static char *skip_characters(char *at, size_t count)
@@ -97,32 +98,40 @@ static char *skip_characters(char *at, size_t count)
     return at;
 }
 
-static void cut_middle(char *name, size_t columns)
+static void cut_middle(char *name, size_t columns, bool unicode)
 {
-    size_t all = text_columns(name);
+    size_t all = text_columns(name), dots = unicode ? 1 : 3;
     if (columns < 8) {
         *skip_characters(name, columns) = '\0';
         return;
     }
-    size_t tail = (columns - 3) / 2, head = columns - 3 - tail;
+    size_t tail = (columns - dots) / 2, head = columns - dots - tail;
     char *cut = skip_characters(name, head), *rest = skip_characters(name, all - tail);
-    memmove(cut, "...", 3);
+    /* At least as many bytes are cut as an ellipsis has, if not as many columns. */
+    if (rest - cut < 3)
+        rest = skip_characters(name, all - tail + (size_t)(3 - (rest - cut)));
+    memcpy(cut, unicode ? "…" : "...", 3);
     memmove(cut + 3, rest, strlen(rest) + 1);
 }
 
-void name_shorten(char *clean, size_t columns)
+void name_shorten(char *clean, size_t columns, bool unicode)
 {
-    static const struct {
-        char open, close;
-        int depth;
-    } steps[] = {{'<', '>', 2}, {'<', '>', 1}, {'(', ')', 1}};
     /* What is all in brackets is no function but a remark, such as why a walk ended. */
     const char *closed = strchr(clean, ')');
-    bool remark = *clean == '(' && closed && closed[1] == '\0';
-    for (size_t i = 0; i < 3 && !remark && text_columns(clean) > columns; i++)
-        collapse(clean, steps[i].open, steps[i].close, steps[i].depth);
+    if (*clean != '(' || !closed || closed[1]) {
+        remove_bytes(clean, 0, name_parts(clean).start);
+        fold(clean, '<', false, unicode);
+        if (text_columns(clean) > columns)
+            fold(clean, '(', false, unicode);
+        if (text_columns(clean) > columns)
+            clean[name_parts(clean).parameters] = '\0';
+        while (text_columns(clean) > columns && drop_scope(clean))
+            continue;
+        if (text_columns(clean) > columns)
+            fold(clean, '<', true, unicode);
+    }
     if (text_columns(clean) > columns)
-        cut_middle(clean, columns);
+        cut_middle(clean, columns, unicode);
 }
 
 void text_cut(char *clean, size_t columns)

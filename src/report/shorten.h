@@ -4,6 +4,7 @@
 #ifndef REPORT_SHORTEN_H
 #define REPORT_SHORTEN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The text with control characters (which would act on the terminal) as \xNN. The caller frees it.
@@ -17,10 +18,11 @@ size_t text_columns(const char *clean);
 void text_cut(char *clean, size_t columns);
 
 /*
- * Shortens a clean name in place to at most `columns`: template arguments within template arguments
- * go first, then template arguments, then parameters, and at last the middle. Both ends of a name
- * say most about it.
+ * Shortens a clean name in place. The return type goes and template arguments are folded in any
+ * case, which is what makes names long and says least about them. Where more than `columns` are
+ * left, parameters are folded, then go; then scopes from the outermost on, down to the base name;
+ * and at last the middle.
  */
-void name_shorten(char *clean, size_t columns);
+void name_shorten(char *clean, size_t columns, bool unicode);
 
 #endif

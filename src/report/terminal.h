@@ -16,7 +16,8 @@ struct terminal {
     FILE *out;
     size_t columns;
     bool color;
-    bool unicode; /* box drawing may be used */
+    bool unicode;    /* box drawing may be used */
+    bool full_names; /* however wide they are */
     bool paged;
 };
 

@@ -175,7 +175,7 @@ for program in ./calls ./short ./threads "perl hash.pl"; do
 done
 said=$("$calltrail" kctx --metric calls --k 6 slabs.ctp 2>&1 >printed)
 check "kctx of more" 1 "$(grep -c 'was recorded with --k 5: chains have at most so many callers, not 6' <<<"$said")"
-check "report says it" 1 "$("$calltrail" report --metric calls slabs.ctp | grep -c 'the last 5 callers of each call, not all')"
+check "report says it" 1 "$(COLUMNS=200 "$calltrail" report --metric calls slabs.ctp | grep -c 'the last 5 callers of each call, not all')"
 
 # --burst: all calls are known, those in bursts stand for the rest.
 usage "burst of words" "is not ON/PERIOD in ms" --engine exact --burst=often
@@ -213,7 +213,7 @@ for word in kind all sum bursts shares; do
     read -r _ got wanted < <(grep "^$word " facts)
     check "burst $word" "$wanted" "$got"
 done
-check "report gives the error" 1 "$("$calltrail" report part.ctp | grep -c 'an estimate from .* bursts .* is known to')"
+check "report gives the error" 1 "$(COLUMNS=200 "$calltrail" report part.ctp | grep -c 'an estimate from .* bursts .* is known to')"
 
 # --trace: each context of the profile has as many calls in the trace of the same run, and what kctx makes
 # of it is what the definition says.

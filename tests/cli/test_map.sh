@@ -56,6 +56,27 @@ libc=$(ldd /bin/sh | awk '/libc\.so/ { print $3 }')
 check "functions of libc equal readelf's" functions_equal_readelf "$libc" dynsym
 check "functions of calltrail itself equal readelf's" functions_equal_readelf "$CALLTRAIL" symtab
 
+# main and _start of a stripped program are where nm shows them in the whole one; a program with a start
+# of its own has neither name.
+start_is_named() { # gcc's options
+    printf 'int main(void) { return 0; }\n' >"$work/start.c"
+    gcc -O2 "$@" -o "$work/whole" "$work/start.c" && strip -o "$work/bare" "$work/whole" || return 1
+    nm "$work/whole" | awk '$3 == "main" || $3 == "_start" { print $1, $3 }' | sort >"$work/expected"
+    "$CALLTRAIL" map --functions "$work/bare" | awk '$3 == "main" || $3 == "_start" { print $1, $3 }' | sort |
+        diff "$work/expected" - && [ "$(wc -l <"$work/expected")" -eq 2 ]
+}
+check "start of a stripped program" start_is_named -pie -fPIE
+check "start of a stripped program at a fixed address" start_is_named -no-pie
+check "start of a stripped static program" start_is_named -static
+check "start of a stripped static program, moved" start_is_named -static-pie
+start_of_ones_own() {
+    printf 'void _start(void) { for (;;); }\n' >"$work/own.c"
+    gcc -O2 -nostdlib -static -s -o "$work/own" "$work/own.c" || return 1
+    "$CALLTRAIL" map --functions "$work/own" >"$work/own.txt" && [ -s "$work/own.txt" ] &&
+        ! grep -wE 'main|_start' "$work/own.txt"
+}
+check "start of another kind" start_of_ones_own
+
 # The compiler splits this into f and f.cold; without symbols the parts must still be joined.
 cat >"$work/cold.c" <<'C'
 #include <stdio.h>

@@ -82,6 +82,52 @@ refused asm-of-another-build 1 'is not the build that was recorded' \
 refused fold-recursion-of-lines 2 'is not for --lines' \
     report --lines main --fold-recursion lines.ctp
 
+# ---- Functions as people type them
+
+golden typed-part report --callees Engine fixed.ctp
+golden typed-base report --callers 'operator[]' fixed.ctp
+golden typed-expression report --callers '^Perl_pp_(sort|match)$' fixed.ctp
+golden full-names report --view flat --full-names fixed.ctp
+# same_callers NAME TYPED…: each means what the first one does.
+same_callers() {
+    name=$1
+    shift
+    "$CALLTRAIL" report --callers "$1" fixed.ctp >expected 2>&1 || fail "$name" "$(cat expected)"
+    for typed; do
+        if "$CALLTRAIL" report --callers "$typed" fixed.ctp 2>&1 | cmp -s expected -; then
+            ok "$name: $typed"
+        else
+            fail "$name: $typed" "not the callers of $1"
+        fi
+    done
+}
+same_callers typed-as-shown 'std::sort<std::vector<Document*, std::allocator<Document*> >::iterator, ByScore>(ByScore)' \
+    'std::sort<…>(ByScore) [Search.so]' 'std::sort<...>(...)' std::sort sort 'sort()' 'sort [Search.so]'
+"$CALLTRAIL" report --view flat --limit 0 fixed.ctp | sed -n '4,$s/^.* s  //p' >shown
+# In the C locale an ellipsis is three dots.
+LC_ALL=C "$CALLTRAIL" report --view flat --limit 0 fixed.ctp | sed -n '4,$s/^.* s  //p' >>shown
+holds something-is-shown [ "$(wc -l <shown)" -gt 60 ]
+while read -r typed; do
+    case $typed in '('*) continue ;; esac # why a walk ended: no function
+    "$CALLTRAIL" report --callees "$typed" fixed.ctp >out 2>err || fail "typed: $typed" "$(cat err)"
+    "$CALLTRAIL" report --focus "$typed" --view flat fixed.ctp >out 2>err || fail "focus: $typed" "$(cat err)"
+    grep -q 'nothing to show' out && fail "focus: $typed" "nothing is found"
+done <shown
+ok 'every name that is shown can be typed'
+"$CALLTRAIL" report --lines sort_ fixed.ctp >out 2>err
+holds typed-nothing [ $? -eq 1 ]
+"$CALLTRAIL" report --callers regex fixed.ctp >out 2>err
+if [ $? -eq 0 ]; then ok typed-part-of-one; else fail typed-part-of-one "$(cat err)"; fi
+"$CALLTRAIL" report --callers S_reg fixed.ctp >out 2>err
+if [ $? -eq 1 ] && grep -q "'S_reg' is a part of 3 names" err && grep -q '37.8%.*46.8%.*S_regmatch' out &&
+    grep -q S_regrepeat out && grep -q S_regtry out; then
+    ok typed-part-of-several
+else
+    fail typed-part-of-several "$(cat out err | tr '\n' ' ')"
+fi
+refused typed-part-of-several-json 1 "'S_reg' is a part of 3 names" \
+    report --callers S_reg --json fixed.ctp
+
 # ---- Sums, by programs that know nothing of ours
 
 # Folded: the values of all lines, and of those with a function, as the flat view has them.
@@ -116,6 +162,26 @@ assert sum(rows.values()) == total, "flat does not sum to the total"
 assert sorted(rows[k] for k in rows if rows[k]) == sorted(self.values()), "self values differ"
 assert all(r["total_share"] <= 100 for r in flat["rows"]), "a share above 100%"
 END
+cat >digest.py <<'END'
+"""The tree of the summary: rows hold what is below them, heaviest first, and are chains of calls of the tree."""
+import json
+summary, folded = json.load(open("summary.json")), open("folded", encoding="latin-1").read().split("\n")[:-1]
+rows, above = summary["tree"], []
+assert bool(rows) == bool(summary["total"]), "no row"
+for i, row in enumerate(rows):
+    assert row["depth"] <= len(above), "a row without its parent"
+    del above[row["depth"]:]
+    above.append(row)
+    children = []
+    for other in rows[i + 1:]:
+        if other["depth"] <= row["depth"]:
+            break
+        if other["depth"] == row["depth"] + 1:
+            children.append(other["total"])
+    assert row["self"] + sum(children) <= row["total"], row
+    assert children == sorted(children, reverse=True), "not the heaviest first"
+    assert row["chain"][-1] == row["function"] and row["total"] * 100 >= summary["total"], row
+END
 for shape in random deep bushy; do
     for nodes in 0 1 9 3000; do
         "$GEN_PROFILE" --seed 2 --nodes $nodes --shape $shape g.ctp
@@ -125,13 +191,20 @@ for shape in random deep bushy; do
         # Names that differ only in what is replaced are the same in folded stacks; the generated
         # ones are all different otherwise.
         holds "folded-generated $shape $nodes" python3 compare.py
+        "$CALLTRAIL" report --json g.ctp >summary.json
+        holds "summary-generated $shape $nodes" python3 digest.py
+        COLUMNS=80 "$CALLTRAIL" report g.ctp >screen
+        holds "summary-screen $shape $nodes" [ "$(wc -l <screen)" -le 24 ]
         for view in $views; do
             for format in --no-pager --json --csv; do
-                "$CALLTRAIL" report --view $view $format g.ctp >out 2>err ||
+                COLUMNS=60 "$CALLTRAIL" report --view $view $format g.ctp >out 2>err ||
                     fail "generated $shape $nodes $view $format" "$(cat err)"
                 if LC_ALL=C grep -q "$(printf '[\001-\010\013-\037\177]\\|\302[\200-\237]')" out &&
                     [ $format = --no-pager ]; then
                     fail "generated $shape $nodes $view $format" "control characters"
+                fi
+                if [ $format = --no-pager ] && [ "$(wc -L <out)" -gt 60 ]; then
+                    fail "generated $shape $nodes $view" "wider than the terminal: $(wc -L <out)"
                 fi
             done
         done
@@ -190,7 +263,6 @@ refused no-metrics 1 'no-metrics.ctp: nothing was measured' report no-metrics.ct
 refused metric 1 "there is no metric 'cpo'; the nearest is 'cpu'$" report --metric cpo fixed.ctp
 refused function 1 "no function 'S_regmach'; the nearest is 'S_regmatch'$" \
     report --callers S_regmach fixed.ctp
-refused function-in-part 1 "nearest is 'Engine::query" report --callees Engine fixed.ctp
 refused thread 1 "there is no thread 'idxer'; the nearest is 'indexer'$" \
     report --thread idxer fixed.ctp
 refused process 1 "there is no process 'prl'; the nearest is 'perl'$" report --process prl fixed.ctp

@@ -522,14 +522,26 @@ static void names_are_cut_with_care(void **state)
     } cases[] = {
         {"short", 10, "short"},
         {"std::map<K, std::vector<V> >::at(K const&)", 40, "std::map<...>::at(K const&)"},
-        {"std::map<Key, std::vector<Value, Alloc> >::at(int)", 45,
-         "std::map<Key, std::vector<...> >::at(int)"},
-        {"std::map<Key, std::vector<Value> >::at(int)", 25, "std::map<...>::at(int)"},
+        {"std::map<Key, std::vector<Value, Alloc> >::at(int)", 80, "std::map<...>::at(int)"},
+        {"std::vector<int>::at(unsigned long)", 80, "std::vector<int>::at(unsigned long)"},
         {"std::map<Key, Value>::at(int, int, int)", 25, "std::map<...>::at(...)"},
+        {"std::map<Key, Value>::at(int, int, int)", 18, "std::map<...>::at"},
+        {"std::map<Key, Value>::at(int, int, int)", 10, "at"},
+        {"void std::__introsort_loop<It, long>(It, It, long)", 80,
+         "std::__introsort_loop<...>(It, It, long)"},
+        {"void std::__introsort_loop<It, long>(It, It, long)", 25, "__introsort_loop<...>"},
+        {"void std::__introsort_loop<It, long>(It, It, long)", 20, "__introsort_loop"},
         {"a::operator<<(a long list, of parameters)", 20, "a::operator<<(...)"},
         {"a::operator()(a long list, of parameters)", 20, "a::operator()(...)"},
+        {"bool std::operator< <char, Traits>(A const&, B const&)", 30, "std::operator< <...>(...)"},
+        {"a::run(int)::{lambda(A const&, B const&)#1}::operator()(A const&, B const&) const", 51,
+         "a::run(int)::{lambda(...)#1}::operator()(...) const"},
+        {"a::run(int)::{lambda(A const&, B const&)#1}::operator()(A const&, B const&) const", 30,
+         "{lambda(...)#1}::operator()"},
         {"(anonymous namespace)::function(with parameters)", 40,
          "(anonymous namespace)::function(...)"},
+        {"<alloc::vec::Vec<T> as core::ops::drop::Drop>::drop", 60,
+         "<alloc::vec::Vec<T> as core::ops::drop::Drop>::drop"},
         {"x->y<unbalanced", 12, "x->y<...nced"},
         {"0123456789abcdefghij", 11, "0123...ghij"},
         {"(walk ended: stack not readable)", 20, "(walk end...eadable)"},
@@ -538,9 +550,19 @@ static void names_are_cut_with_care(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *name = text_clean(cases[i].name);
-        name_shorten(name, cases[i].columns);
+        name_shorten(name, cases[i].columns, false);
         assert_true(text_columns(name) <= cases[i].columns);
         assert_string_equal(name, cases[i].expected);
+        free(name);
+    }
+    static const char *const unicode[][2] = {
+        {"std::map<Key, Value>::at(int, int)", "std::map<…>::at(…)"},
+        {"0123456789abcdefghijklmn", "012345678…fghijklmn"},
+        {"0123456789abcdefghij", "012345678…cdefghij"}};
+    for (size_t i = 0; i < 3; i++) {
+        char *name = text_clean(unicode[i][0]);
+        name_shorten(name, 19, true);
+        assert_string_equal(name, unicode[i][1]);
         free(name);
     }
     char *clean = text_clean("a\x1b[1m\n\xc2\x9b");

@@ -1,0 +1,214 @@
+#include "report/advice.h"
+
+#include "names/package.h"
+#include "query/amount.h"
+#include "query/facts.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+/* Below so many samples a share of 10% is off by four points, five times of a hundred. */
+enum { SAMPLES_ENOUGH = 200 };
+
+/* In per cent: what is not worth a word, and when most of a run is spent elsewhere. */
+static const double LOST_MOST = 1, CALLERS_MOST = 5, NAMELESS_MOST = 5, COVERED_LEAST = 80,
+                    WAITING_MOST = 50, KERNEL_MOST = 40;
+
+/* A run that is over at once says nothing about waiting. */
+static const double SECONDS_LEAST = 0.1;
+
+static void say(struct advice *a, bool bad, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void say(struct advice *a, bool bad, const char *format, ...)
+{
+    struct advice_line line = {.bad = bad};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line.text, sizeof line.text, format, args);
+    va_end(args);
+    vec_push(&a->lines, line);
+}
+
+static const struct ctp_metric *metric_of(const struct view *view)
+{
+    return profile_metric(view->profile, view->metric);
+}
+
+static bool is_user_time(const struct view *view)
+{
+    return strcmp(profile_string(view->profile, metric_of(view)->name), "cpu") == 0;
+}
+
+/* ---- What is bad ----------------------------------------------------------------------------- */
+
+static void about_samples(const struct view *view, struct advice *a)
+{
+    const struct ctp_metric *metric = metric_of(view);
+    double samples, lost, ring = 0, rate = 0;
+    char number[AMOUNT_ROOM], higher[64] = "";
+    if (metric->kind != CTP_METRIC_SAMPLED || !metric_number(view, "samples", &samples))
+        return;
+    metric_number(view, "lost_in_ring", &ring);
+    if (metric_number(view, "lost", &lost) && lost * 100 > LOST_MOST * (samples + lost))
+        say(a, true, "%s samples are lost (%.1f%%): %s", count_text((uint64_t)lost, number),
+            100 * lost / (samples + lost),
+            ring > 0 ? "they came faster than they were read (a lower -F helps)"
+                     : "the program blocked signals, or ran on stacks too small for a handler");
+    if (samples >= SAMPLES_ENOUGH)
+        return;
+    if (is_user_time(view) && metric_number(view, "rate_asked_hz", &rate) && rate < 4999)
+        snprintf(higher, sizeof higher, ", or record -F 4999");
+    say(a, true, "only %s sample%s: shares are rough (run it longer%s)",
+        count_text((uint64_t)samples, number), samples == 1 ? "" : "s", higher);
+}
+
+/* Why callers are missing, mostly. */
+static void about_callers(const struct view *view, struct advice *a)
+{
+    const struct tree *tree = &view->tree;
+    uint64_t missing = cost_without_callers(view), most = 0;
+    uint32_t label = TREE_NONE;
+    char text[256];
+    if (share_percent(missing, view->total) <= CALLERS_MOST)
+        return;
+    for (uint32_t i = 1; i < tree->count; i++)
+        if (view->labels.items.items[tree->nodes[i].label].kind == LABEL_GAP &&
+            tree->totals[i] > most) {
+            most = tree->totals[i];
+            label = tree->nodes[i].label;
+        }
+    say(a, true, "callers are missing for %.1f%% of the cost, mostly: %s",
+        share_percent(missing, view->total),
+        label == TREE_NONE ? "?" : label_name(&view->labels, label, text, sizeof text));
+}
+
+static void about_verified(const struct view *view, struct advice *a)
+{
+    double checked, differ;
+    if (metric_number(view, "verify_checked", &checked) &&
+        metric_number(view, "verify_differ", &differ) && differ > 0)
+        say(a, true, "%.0f of %.0f stacks that were walked twice differ", differ, checked);
+}
+
+/* Threads and processes that were there, and are not in the profile. */
+static void about_unmeasured(const struct view *view, struct advice *a)
+{
+    const struct profile *p = view->profile;
+    double threads = 0;
+    unsigned processes = 0;
+    metric_number(view, "threads_not_sampled", &threads);
+    for (uint32_t i = 0; i < profile_process_count(p); i++)
+        processes += (profile_process(p, i)->flags & CTP_PROCESS_UNATTACHED) != 0;
+    if (threads > 0 || processes)
+        say(a, true, "%.0f thread%s and %u process%s were seen, but not measured", threads,
+            threads == 1 ? "" : "s", processes, processes == 1 ? "" : "es");
+}
+
+static void about_coverage(const struct view *view, struct advice *a)
+{
+    double user, samples, rate, measured;
+    if (!is_user_time(view) || profile_number(view->profile, "measured_s", &measured) ||
+        !profile_number(view->profile, "utime_s", &user) ||
+        !profile_number(view->profile, "samples", &samples) ||
+        !profile_number(view->profile, "rate_asked_hz", &rate) || rate <= 0 || user < SECONDS_LEAST)
+        return;
+    double covered = 100 * samples / rate / user;
+    if (covered < COVERED_LEAST && samples >= 1)
+        say(a, true, "the samples stand for %.0f%% of the user CPU time only", covered);
+}
+
+/* ---- What else there is to see --------------------------------------------------------------- */
+
+static void about_elsewhere(const struct view *view, struct advice *a)
+{
+    const struct profile *p = view->profile;
+    double user, system, measured;
+    if (!is_user_time(view) || profile_number(p, "measured_s", &measured) ||
+        !profile_number(p, "utime_s", &user) || !profile_number(p, "stime_s", &system) ||
+        profile_process_count(p) == 0)
+        return;
+    const struct ctp_process *first = profile_process(p, 0);
+    double ran = first->start_ns && first->end_ns > first->start_ns
+                     ? (double)(first->end_ns - first->start_ns) / 1e9
+                     : 0;
+    double waiting = ran > SECONDS_LEAST ? 100 * (1 - (user + system) / ran) : 0;
+    if (waiting > WAITING_MOST && profile_find_metric(p, "wall") == CTP_NONE)
+        say(a, false, "it was on a CPU for %.0f%% of %.3f s: record -e wall shows where it waited",
+            100 - waiting, ran);
+    if (system * 100 > KERNEL_MOST * (user + system) && user + system > SECONDS_LEAST)
+        say(a, false,
+            "%.0f%% of the CPU time is in the kernel: record --outside -e cpu:uk shows where",
+            100 * system / (user + system));
+}
+
+/* The module with the greatest cost in code without names. */
+static uint32_t nameless_module(const struct view *view, uint64_t *cost)
+{
+    const struct labels *labels = &view->labels;
+    uint32_t modules = profile_module_count(view->profile), best = CTP_NONE;
+    uint64_t *costs = must_calloc((size_t)modules + 1, sizeof *costs);
+    *cost = 0;
+    for (uint32_t i = 1; i < view->tree.count; i++) {
+        const struct label *label = &labels->items.items[view->tree.nodes[i].label];
+        if (label->kind == LABEL_PLACE && label->module < modules)
+            costs[label->module] += view->tree.nodes[i].self;
+    }
+    for (uint32_t i = 0; i < modules; i++)
+        if (costs[i] > *cost) {
+            *cost = costs[i];
+            best = i;
+        }
+    free(costs);
+    return best;
+}
+
+static void about_names(const struct view *view, struct advice *a)
+{
+    const struct profile *p = view->profile;
+    uint64_t cost;
+    uint32_t index = nameless_module(view, &cost);
+    if (share_percent(cost, view->total) <= NAMELESS_MOST)
+        return;
+    const struct ctp_module *module = profile_module(p, index);
+    const char *path = profile_string(p, module->path);
+    double share = share_percent(cost, view->total);
+    if (module->kind != CTP_MODULE_FILE) {
+        say(a, false, "%.1f%% of the cost is in %s, which has no names", share, path_file(path));
+        return;
+    }
+    char id[2 * CTP_BUILD_ID_ROOM + 1] = "";
+    for (uint32_t i = 0; i < module->build_id_size && i < CTP_BUILD_ID_ROOM; i++)
+        snprintf(id + 2 * (size_t)i, 3, "%02x", module->build_id[i]);
+    char *package = package_of("/var/lib/dpkg/info", path);
+    if (package)
+        say(a, false,
+            "%.1f%% of the cost is in %s without names: install %s-dbgsym, then calltrail "
+            "symbolize (build-id %s)",
+            share, path_file(path), package, id);
+    else if (*id)
+        say(a, false,
+            "%.1f%% of the cost is in %s without names: calltrail symbolize --debug-dir DIR, or "
+            "DEBUGINFOD_URLS (build-id %s)",
+            share, path_file(path), id);
+    else
+        say(a, false,
+            "%.1f%% of the cost is in %s without names or a build-id: record a build that is not "
+            "stripped",
+            share, path_file(path));
+    free(package);
+}
+
+struct advice advice_about(const struct view *view)
+{
+    struct advice a = {0};
+    about_samples(view, &a);
+    about_callers(view, &a);
+    about_verified(view, &a);
+    about_unmeasured(view, &a);
+    about_coverage(view, &a);
+    about_elsewhere(view, &a);
+    about_names(view, &a);
+    return a;
+}
