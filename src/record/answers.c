@@ -215,7 +215,7 @@ static void say_what_takes_long(struct server_waiting *w)
 static void answer(struct server *s, struct channel_message *m, int fd, int came)
 {
     int sent = -1;
-    uint32_t kind = CHANNEL_REFUSED, flags = s->flags;
+    uint32_t kind = CHANNEL_REFUSED;
     if (m->kind == CHANNEL_HELLO && ((s->flags & CHANNEL_FOLLOW) || !s->arenas.count)) {
         sent = server_make_arena(s, m, peer_pid(fd));
         if (sent < 0) {
@@ -224,9 +224,7 @@ static void answer(struct server *s, struct channel_message *m, int fd, int came
         }
         kind = CHANNEL_WELCOME;
     } else if (m->kind == CHANNEL_MAP && came >= 0) {
-        char path[PATH_BYTES];
         sent = find_map(s, came);
-        flags = open_maps_languages(&s->maps, path_of(came, path));
         kind = CHANNEL_MAP_IS;
     } else if (m->kind == CHANNEL_VDSO) {
         sent = find_vdso(s, m->module_bytes);
@@ -238,7 +236,7 @@ static void answer(struct server *s, struct channel_message *m, int fd, int came
     m->kind = sent >= 0 ? kind : CHANNEL_REFUSED;
     m->arena_bytes = server_arena_most(s);
     m->period_ns = s->period_ns;
-    m->flags = flags;
+    m->flags = s->flags;
     m->engine = s->engine->number;
     reply_with(fd, m, sent);
     if (sent >= 0 && kind != CHANNEL_MAP_IS) /* the maps keep theirs */
@@ -257,8 +255,7 @@ static void answer_several(struct server *s, struct channel_message *m, int fd,
     m->kind = are_there ? CHANNEL_MAPS_ARE : CHANNEL_REFUSED;
     for (uint32_t i = 0; i < files->count && are_there; i++) {
         int map = find_map(s, files->items[i]);
-        uint32_t languages = open_maps_languages(&s->maps, path_of(files->items[i], path));
-        m->text[i] = (char)((map >= 0) | languages << 1);
+        m->text[i] = map >= 0;
         if (map >= 0)
             sent.items[sent.count++] = map;
     }
