@@ -1,6 +1,7 @@
 #include "elf/program_kind.h"
 
 #include "elf/go_table.h"
+#include "elf/sanitizers.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -26,12 +27,9 @@ struct sign {
 };
 
 static const struct sign signs[] = {
-    {PROGRAM_SANITIZED, "libasan.so", "__asan_init", "AddressSanitizer"},
-    {PROGRAM_SANITIZED, "libtsan.so", "__tsan_init", "ThreadSanitizer"},
-    {PROGRAM_SANITIZED, "liblsan.so", "__lsan_init", "LeakSanitizer"},
-    {PROGRAM_SANITIZED, "libhwasan.so", "__hwasan_init", "HWAddressSanitizer"},
-    {PROGRAM_SANITIZED, "libclang_rt.asan", "__msan_init", "a sanitizer"},
-    {PROGRAM_SANITIZED, "libclang_rt.tsan", NULL, "a sanitizer"},
+#define SANITIZER(library, function, name) {PROGRAM_SANITIZED, library, function, name},
+    SANITIZERS(SANITIZER)
+#undef SANITIZER
     /* Only native code has these; an interpreter of OCaml is a C program. */
     {PROGRAM_OCAML, NULL, "caml_frametable", NULL},
     {PROGRAM_OCAML, NULL, "caml_system__frametable", NULL},
@@ -154,20 +152,23 @@ static const struct sign *first_sign(uint32_t seen, enum program_kind kind)
     return NULL;
 }
 
+bool program_is_ocaml(const struct elf_file *file)
+{
+    return first_sign(defined_symbols(file), PROGRAM_OCAML) != NULL;
+}
+
 #define ANSWER(KIND, ...)                                                                          \
     do {                                                                                           \
-        struct program answer_ = {.kind = (KIND)};                                                 \
+        struct program answer_ = {.kind = (KIND), .is_loaded_by_glibc = is_glibcs};                \
         snprintf(answer_.reason, sizeof answer_.reason, __VA_ARGS__);                              \
         return answer_;                                                                            \
     } while (0)
 
-bool program_is_host(enum program_kind kind)
-{
-    return kind == PROGRAM_ORDINARY || kind == PROGRAM_OCAML || kind == PROGRAM_HASKELL;
-}
-
 struct program program_of(const struct elf_file *file)
 {
+    const char *loader = loader_of(file);
+    const char *name = strrchr(loader, '/') ? strrchr(loader, '/') + 1 : loader;
+    bool is_glibcs = strcmp(name, "ld-linux-x86-64.so.2") == 0;
     struct needs needs = needed_libraries(file);
     uint32_t seen = needs.signs | defined_symbols(file);
     const struct sign *sanitizer = first_sign(seen, PROGRAM_SANITIZED);
@@ -176,13 +177,11 @@ struct program program_of(const struct elf_file *file)
                sanitizer->what);
     if (go_is_go(file))
         ANSWER(PROGRAM_GO, "is a Go program: Go moves its stacks, and walks them itself");
-    const char *loader = loader_of(file);
-    const char *name = strrchr(loader, '/') ? strrchr(loader, '/') + 1 : loader;
     if (strncmp(name, "ld-musl", 7) == 0)
         ANSWER(PROGRAM_MUSL, "is linked with musl, not with glibc");
     if (!*name)
         ANSWER(PROGRAM_STATIC, "is statically linked: nothing can be loaded into it");
-    if (strcmp(name, "ld-linux-x86-64.so.2") != 0)
+    if (!is_glibcs)
         ANSWER(PROGRAM_OTHER_LOADER, "is loaded by %.80s, which is not glibc's", name);
     if (first_sign(seen, PROGRAM_OCAML))
         ANSWER(PROGRAM_OCAML, "is a native OCaml program: OCaml walks its stacks itself");

@@ -25,14 +25,14 @@ extern const char *const program_kind_names[PROGRAM_KINDS];
 
 struct program {
     enum program_kind kind;
+    bool is_loaded_by_glibc; /* a Go program may be, or be static */
     char
         reason[160]; /* one line, to stand behind the name of the program: "is a Go program: ..." */
 };
 
-/* Can the runtime be in it, and both go on as they should? Others are recorded from outside. */
-bool program_is_host(enum program_kind kind);
-
-/* elf_open_identity is enough to have opened it. */
+/* For both, elf_open_identity is enough to have opened it. */
+bool program_is_ocaml(
+    const struct elf_file *file); /* has it native code of OCaml, a library, too? */
 struct program program_of(const struct elf_file *file);
 
 #endif

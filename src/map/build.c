@@ -4,6 +4,7 @@
  */
 #include "elf/elf_file.h"
 #include "elf/go_table.h"
+#include "elf/program_kind.h"
 #include "elf/symbols.h"
 #include "map/cfi.h"
 #include "map/code_pass.h"
@@ -329,7 +330,8 @@ static void fill_header(struct build *b)
     memcpy(h->build_id, f->build_id, f->build_id_size);
     h->build_id_size = f->build_id_size;
     h->symbol_sources = b->symbols.sources;
-    h->flags = b->go.function_count || go_is_go(f) ? MAP_IS_GO : 0;
+    h->flags = (b->go.function_count || go_is_go(f) ? MAP_IS_GO : 0u) |
+               (program_is_ocaml(f) ? MAP_IS_OCAML : 0u);
     h->code_start = (uint32_t)(f->code.items[0].start - f->base);
     h->code_end = (uint32_t)(f->code.items[f->code.count - 1].end - f->base);
 }

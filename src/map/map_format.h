@@ -201,6 +201,9 @@ enum map_flags {
     /* Go code: it walks its own stacks and moves them, so that no return address may be replaced in
        it, and no instruction. All of it is unmarkable. */
     MAP_IS_GO = 1,
+    /* Native OCaml code: its collector finds frames by return address, those of its C functions,
+       too. */
+    MAP_IS_OCAML = 2
 };
 
 struct map_counts {

@@ -216,7 +216,7 @@ static void say_what_takes_long(struct server_waiting *w)
 static void answer(struct server *s, struct channel_message *m, int fd, int came)
 {
     int sent = -1;
-    uint32_t kind = CHANNEL_REFUSED, flags = s->flags;
+    uint32_t kind = CHANNEL_REFUSED;
     if (m->kind == CHANNEL_HELLO && ((s->flags & CHANNEL_FOLLOW) || !s->arenas.count)) {
         sent = server_make_arena(s, m, peer_pid(fd), false);
         if (sent < 0) {
@@ -225,9 +225,7 @@ static void answer(struct server *s, struct channel_message *m, int fd, int came
         }
         kind = CHANNEL_WELCOME;
     } else if (m->kind == CHANNEL_MAP && came >= 0) {
-        char path[PATH_BYTES];
         sent = find_map(s, came);
-        flags = open_maps_languages(&s->maps, path_of(came, path));
         kind = CHANNEL_MAP_IS;
     } else if (m->kind == CHANNEL_VDSO) {
         sent = find_vdso(s, m->module_bytes);
@@ -239,7 +237,7 @@ static void answer(struct server *s, struct channel_message *m, int fd, int came
     m->kind = sent >= 0 ? kind : CHANNEL_REFUSED;
     m->arena_bytes = server_arena_most(s);
     m->period_ns = s->period_ns;
-    m->flags = flags;
+    m->flags = s->flags;
     m->engine = s->engine->number;
     reply_with(fd, m, sent);
     if (sent >= 0 && kind != CHANNEL_MAP_IS) /* the maps keep theirs */
@@ -258,8 +256,7 @@ static void answer_several(struct server *s, struct channel_message *m, int fd,
     m->kind = are_there ? CHANNEL_MAPS_ARE : CHANNEL_REFUSED;
     for (uint32_t i = 0; i < files->count && are_there; i++) {
         int map = find_map(s, files->items[i]);
-        uint32_t languages = open_maps_languages(&s->maps, path_of(files->items[i], path));
-        m->text[i] = (char)((map >= 0) | languages << 1);
+        m->text[i] = map >= 0;
         if (map >= 0)
             sent.items[sent.count++] = map;
     }
@@ -282,14 +279,13 @@ static bool can_host(struct server *s, int file)
     struct server_program found = {.is_host = true};
     struct ct_error why;
     char path[PATH_BYTES];
-    bool from_outside = false;
+    struct target_ways ways;
     if (fstat(file, &found.file) != 0)
         return true;
     for (size_t i = 0; i < s->programs.count; i++)
         if (is_same_file(&s->programs.items[i].file, &found.file))
             return s->programs.items[i].is_host;
-    found.is_host =
-        target_check_host(path_of(file, path), &from_outside, &why) == CT_OK || !from_outside;
+    found.is_host = target_check_host(path_of(file, path), &ways, &why) == CT_OK || !ways.outside;
     vec_push(&s->programs, found);
     return found.is_host;
 }

@@ -110,29 +110,35 @@ static void print_outside(FILE *out)
                                               "(kernel.kptr_restrict)");
 }
 
+static uint32_t languages_of(enum program_kind kind)
+{
+    return kind == PROGRAM_GO ? LANGUAGE_GO : kind == PROGRAM_OCAML ? LANGUAGE_OCAML : 0;
+}
+
 static int print_program(FILE *out, const char *program)
 {
+    struct target_ways ways;
     struct ct_error why, err;
     char *path;
-    bool from_outside;
     int status = 1;
     if (target_locate(program, &path, &err) != CT_OK) {
         fprintf(out, "  program           cannot be recorded: %s\n", err.text);
         return 1;
     }
-    if (target_check_host(path, &from_outside, &why) == CT_OK) {
-        char *elf = target_elf(path);
-        const char *consequence = language_consequence(language_of_file(elf));
+    bool is_host = target_check_host(path, &ways, &why) == CT_OK;
+    bool can_look = outside_try(getpid(), false, &err) == CT_OK;
+    if (is_host || (ways.inside && !can_look)) {
+        const char *consequence = language_consequence(languages_of(ways.kind));
         fprintf(out, "  program           %s: can be recorded%s%s\n", path,
                 consequence ? "; it is " : "", consequence ? consequence : "");
-        free(elf);
         status = 0;
-    } else if (!from_outside) {
+    } else if (!ways.outside) {
         fprintf(out, "  program           cannot be recorded: %s\n", why.text);
-    } else if (outside_try(getpid(), false, &err) != CT_OK) {
+    } else if (!can_look) {
         fprintf(out, "  program           cannot be recorded: %s; and %s\n", why.text, err.text);
     } else {
-        fprintf(out, "  program           can be recorded from outside only: %s\n", why.text);
+        fprintf(out, "  program           can be recorded from outside%s: %s\n",
+                ways.inside ? ", and is sampled from there" : " only", why.text);
         status = 0;
     }
     free(path);

@@ -7,10 +7,8 @@
 
 #include <stdint.h>
 
-/* Bits of enum arena_language: those that have code in the ELF file. 0 where it cannot be read. */
-uint32_t language_of_file(const char *path);
-
-/* What becomes of a process with such code, in words; NULL: all is as with any other. */
+/* What becomes of a process with such code (bits of enum arena_language), in words; NULL: all is as
+ * with any other. */
 const char *language_consequence(uint32_t languages);
 
 #endif

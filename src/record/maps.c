@@ -1,7 +1,6 @@
 #include "record/maps.h"
 
 #include "elf/elf_file.h"
-#include "record/language.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -48,16 +47,14 @@ bool open_maps_has(const struct open_maps *maps, const char *elf_path)
     return false;
 }
 
-/* The file's entry, made if there is none; NULL where there is no file. */
-static struct open_map *find_entry(struct open_maps *maps, const char *elf_path)
+struct open_map *open_maps_find(struct open_maps *maps, const char *elf_path)
 {
     struct open_map found = {.fd = -1};
     if (stat(elf_path, &found.file) != 0)
         return NULL;
     for (size_t i = 0; i < maps->items.count; i++)
         if (is_same_file(&maps->items.items[i]->file, &found.file))
-            return maps->items.items[i];
-    found.languages = language_of_file(elf_path);
+            return maps->items.items[i]->exists ? maps->items.items[i] : NULL;
     found.exists = map_for_file(&maps->cache, elf_path, &found.map, NULL, NULL) == CT_OK;
     /* The vdso's image is a new file for each process, and the same map. */
     for (size_t i = 0; found.exists && found.map.entry_path && i < maps->items.count; i++) {
@@ -71,19 +68,7 @@ static struct open_map *find_entry(struct open_maps *maps, const char *elf_path)
     struct open_map *kept = must_calloc(1, sizeof *kept);
     *kept = found;
     vec_push(&maps->items, kept);
-    return kept;
-}
-
-struct open_map *open_maps_find(struct open_maps *maps, const char *elf_path)
-{
-    struct open_map *m = find_entry(maps, elf_path);
-    return m && m->exists ? m : NULL;
-}
-
-uint32_t open_maps_languages(struct open_maps *maps, const char *elf_path)
-{
-    const struct open_map *m = find_entry(maps, elf_path);
-    return m ? m->languages : 0;
+    return kept->exists ? kept : NULL;
 }
 
 const struct open_map *open_maps_of(struct open_maps *maps, const char *elf_path, dev_t device,

@@ -13,9 +13,8 @@
 struct open_map {
     struct stat file; /* what the map was made of */
     struct map map;
-    bool exists;        /* false: there is none, and there is no need to try again */
-    uint32_t languages; /* of its code; enum arena_language */
-    int fd;             /* of the map's bytes, for a process to map; -1: not made yet */
+    bool exists; /* false: there is none, and there is no need to try again */
+    int fd;      /* of the map's bytes, for a process to map; -1: not made yet */
 };
 
 struct open_maps {
@@ -40,9 +39,6 @@ struct open_map *open_maps_find(struct open_maps *maps, const char *elf_path);
  */
 const struct open_map *open_maps_of(struct open_maps *maps, const char *elf_path, dev_t device,
                                     ino_t inode);
-
-/* The same for the languages of its code, also where it has no map. */
-uint32_t open_maps_languages(struct open_maps *maps, const char *elf_path);
 
 /* The map of the kernel's vdso, if it is of that size; or NULL. */
 struct open_map *open_maps_vdso(struct open_maps *maps, uint64_t size);

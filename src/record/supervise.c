@@ -454,13 +454,16 @@ static bool can_be_outside(const struct record_options *options)
 /* The program of the options; where it cannot be a host, it is recorded from outside. */
 static int find_program(struct record_options *options, char **path, struct ct_error *err)
 {
-    bool from_outside = false;
+    struct target_ways ways;
+    struct ct_error why;
     if (options->pids.items.count)
         return CT_OK;
     CT_TRY(target_locate(options->command[0], path, err));
-    if (options->outside || target_check_host(*path, &from_outside, err) == CT_OK)
+    if (options->outside || target_check_host(*path, &ways, err) == CT_OK)
         return CT_OK;
-    if (!from_outside || !can_be_outside(options))
+    if (ways.inside && (!can_be_outside(options) || outside_try(getpid(), false, &why) != CT_OK))
+        return CT_OK;
+    if (!ways.outside || !can_be_outside(options))
         return CT_ERROR;
     fprintf(stderr, "calltrail: recording from outside: %s\n", err->text);
     options->outside = true;

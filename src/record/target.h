@@ -3,6 +3,7 @@
 #define RECORD_TARGET_H
 
 #include "base/error.h"
+#include "elf/program_kind.h"
 
 #include <stdbool.h>
 
@@ -12,12 +13,17 @@
  */
 int target_find(const char *name, char **path, struct ct_error *err);
 
-/*
- * The two halves of it: finds a program that can be run; and says why the runtime cannot get into
- * it. `from_outside`: it can be recorded without.
- */
+/* How a program can be recorded. */
+struct target_ways {
+    enum program_kind kind;
+    bool inside;  /* with the runtime in it, though it may be better not to be there */
+    bool outside; /* without */
+};
+
+/* The two halves of it: finds a program that can be run; and says why the runtime cannot get into
+ * it, or had better not. */
 int target_locate(const char *name, char **path, struct ct_error *err);
-int target_check_host(const char *path, bool *from_outside, struct ct_error *err);
+int target_check_host(const char *path, struct target_ways *ways, struct ct_error *err);
 
 /* The ELF file that runs: the program itself, or the interpreter of a script. To be freed. */
 char *target_elf(const char *path);

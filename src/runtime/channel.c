@@ -296,29 +296,26 @@ static const void *map_answer(int fd, size_t *bytes)
 }
 
 static const void *ask_for(uint32_t kind, uint32_t expected, int file, const char *path,
-                           size_t *bytes, uint32_t *flags)
+                           size_t *bytes)
 {
     lock_message();
     message.kind = kind;
     size_t length = strnlen(path, sizeof message.text - 1);
     memcpy(message.text, path, length);
     message.text_bytes = (uint32_t)length;
-    message.flags = 0;
     int fd = ask_for_one(file, expected);
-    *flags = message.flags;
     unlock_message();
     return map_answer(fd, bytes);
 }
 
-const void *channel_ask_map(int file, const char *path, size_t *bytes, uint32_t *languages)
+const void *channel_ask_map(int file, const char *path, size_t *bytes)
 {
-    return ask_for(CHANNEL_MAP, CHANNEL_MAP_IS, file, path, bytes, languages);
+    return ask_for(CHANNEL_MAP, CHANNEL_MAP_IS, file, path, bytes);
 }
 
 const void *channel_ask_plan(int file, const char *path, size_t *bytes)
 {
-    uint32_t flags;
-    return ask_for(CHANNEL_PLAN, CHANNEL_PLAN_IS, file, path, bytes, &flags);
+    return ask_for(CHANNEL_PLAN, CHANNEL_PLAN_IS, file, path, bytes);
 }
 
 const void *channel_ask_vdso(uint64_t vdso_bytes, size_t *bytes)
@@ -342,10 +339,8 @@ bool channel_ask_maps(struct channel_file *files, uint32_t count)
     struct descriptors came = ask(&sent, CHANNEL_MAPS_ARE);
     bool is_answered = message.kind == CHANNEL_MAPS_ARE;
     uint32_t expected = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        expected += has_map[i] = is_answered && (message.text[i] & 1);
-        files[i].languages = is_answered ? (uint32_t)(uint8_t)message.text[i] >> 1 : 0;
-    }
+    for (uint32_t i = 0; i < count; i++)
+        expected += has_map[i] = is_answered && message.text[i];
     unlock_message();
     if (!is_answered || came.count != expected) { /* there were not enough descriptors left */
         close_all(came);

@@ -37,9 +37,8 @@ enum channel_kind {
     CHANNEL_PLAN_IS,   /* the plan's descriptor */
     CHANNEL_REFUSED,   /* not to be recorded, or there is no map */
     CHANNEL_MAPS,      /* asks for the maps of several files; refused when one has to be made */
-    CHANNEL_MAPS_ARE, /* their descriptors; text has a byte for each file: has it a map (1), and its
-                         languages (enum arena_language, twice) */
-    CHANNEL_VDSO,     /* asks for the map of the vdso, of which there is no file */
+    CHANNEL_MAPS_ARE,  /* their descriptors; text has a byte for each file: has it a map? */
+    CHANNEL_VDSO,      /* asks for the map of the vdso, of which there is no file */
     /* Of the program that the process is about to run: */
     CHANNEL_RUN,         /* the file's descriptor comes along. The answer is */
     CHANNEL_RUN_WITH,    /* with the runtime in it, */
@@ -70,7 +69,7 @@ struct channel_message {
     uint64_t arena_bytes; /* of the mapping to make; more than is allocated yet */
     uint64_t period_ns;
     uint64_t module_bytes;         /* of the vdso that is asked for */
-    uint32_t flags;                /* enum channel_flags; with a map, enum arena_language */
+    uint32_t flags;                /* enum channel_flags */
     uint32_t engine;               /* enum engine_number */
     char text[CHANNEL_TEXT_BYTES]; /* a path */
 };

@@ -23,7 +23,7 @@ enum { PAGE = 4096 };
 
 static const char *preload; /* "LD_PRELOAD=…/libcalltrail-rt.so", and the channel's variable */
 static const char *channel;
-static const char preload_name[] = "LD_PRELOAD=";
+static const char preload_name[] = "LD_PRELOAD=", valgrind_name[] = "VALGRIND_LAUNCHER=";
 
 enum { NAME_BYTES = sizeof preload_name - 1 };
 
@@ -60,6 +60,7 @@ struct measured {
     size_t theirs_bytes;  /* of the program's own LD_PRELOAD, without its name */
     const char *theirs;   /* NULL: it has none */
     bool is_bad, is_done; /* cannot be read; has ours already, from a stand-in that called this */
+    bool is_valgrinds;    /* what it runs next is an emulator, with a program that it emulates */
 };
 
 /* How far a text agrees with a name; -1: it cannot be read. */
@@ -102,6 +103,8 @@ static struct measured measure(char *const environment[])
             m.theirs = text + NAME_BYTES;
             m.is_bad = !measure_text(&texts, m.theirs, &m.theirs_bytes);
         }
+        m.is_valgrinds |=
+            !m.is_bad && agrees(&texts, text, valgrind_name) == sizeof valgrind_name - 1;
         if (m.is_bad)
             break;
     }
@@ -212,7 +215,8 @@ struct exec_environment exec_environment_make(char *const environment[])
         return e;
     struct measured m = measure(environment);
     size_t text = m.theirs_bytes ? strlen(preload) + m.theirs_bytes + 2 : 0;
-    if (m.is_bad || m.is_done || !take_memory(&e, (m.count + 3) * sizeof *environment + text))
+    if (m.is_bad || m.is_done || m.is_valgrinds ||
+        !take_memory(&e, (m.count + 3) * sizeof *environment + text))
         return e;
     fill(e.memory, &m, environment);
     e.variables = e.memory;

@@ -13,6 +13,7 @@
 #include "runtime/edit/edit.h"
 #include "runtime/edit/live.h"
 #include "runtime/engine.h"
+#include "runtime/loaded.h"
 
 #include "arch/x86_64/syscall.h"
 
@@ -58,7 +59,6 @@ static uint32_t known_count;
 static struct module_set sets[2];
 static unsigned current;
 _Atomic uint32_t modules_generation;
-const struct r_debug *modules_linker = &_r_debug;
 static uint32_t known_in; /* the guest's number, in whose arena the known modules have their ids */
 
 uint32_t modules_id(const struct walk_modules *set, uint32_t index)
@@ -124,32 +124,6 @@ static bool find_tables(const void *map, size_t bytes, struct map_tables *t)
     return true;
 }
 
-/* Where the segments of a loaded module lie, from its program headers. */
-static bool find_range(const ElfW(Phdr) * headers, unsigned count, uint64_t bias, uint64_t *start,
-                       uint64_t *end)
-{
-    *start = UINT64_MAX;
-    *end = 0;
-    for (unsigned i = 0; i < count; i++) {
-        if (headers[i].p_type != PT_LOAD)
-            continue;
-        uint64_t low = bias + headers[i].p_vaddr, high = low + headers[i].p_memsz;
-        *start = low < *start ? low : *start;
-        *end = high > *end ? high : *end;
-    }
-    *start &= ~(uint64_t)(PAGE - 1);
-    return *start < *end;
-}
-
-/* A module as the dynamic linker has loaded it. */
-struct loaded {
-    uint64_t start, end, bias;
-    const ElfW(Phdr) * headers;
-    unsigned header_count;
-    const char *path;
-    uint32_t kind; /* enum arena_module_kind */
-};
-
 static uint64_t hash_of(const char *path)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
@@ -190,17 +164,23 @@ static void record_module(struct known_module *m, const char *path, uint32_t kin
     guest->arena->first_module = arena_place(r);
 }
 
+static uint32_t languages_of(const struct map_header *map)
+{
+    return (map->flags & MAP_IS_GO ? LANGUAGE_GO : 0u) |
+           (map->flags & MAP_IS_OCAML ? LANGUAGE_OCAML : 0u);
+}
+
 static void add_module(struct known_module *out, const struct loaded *l, const void *map,
-                       size_t map_bytes, uint32_t languages)
+                       size_t map_bytes)
 {
     *out = (struct known_module){.walk = {.start = l->start, .end = l->end, .base = l->start},
                                  .map = map,
-                                 .map_bytes = map_bytes,
-                                 .languages = languages};
+                                 .map_bytes = map_bytes};
     if (out->map && !find_tables(out->map, out->map_bytes, &out->tables)) {
         raw_syscall3(SYS_munmap, (long)out->map, (long)out->map_bytes, 0);
         out->map = NULL;
     }
+    out->languages = out->map ? languages_of(out->map) : 0;
     out->role = role_of(l->path, l->start, l->end);
     out->path_hash = hash_of(l->path);
     record_module(out, l->path, l->kind);
@@ -269,7 +249,7 @@ static void ask_ahead(uint32_t from, uint32_t count)
         ahead.count = 0;
 }
 
-static const void *ask_alone(const struct loaded *l, size_t *bytes, uint32_t *languages)
+static const void *ask_alone(const struct loaded *l, size_t *bytes)
 {
     const void *map = NULL;
     if (l->kind == MODULE_VDSO && (map = channel_ask_vdso(l->end - l->start, bytes)))
@@ -277,21 +257,20 @@ static const void *ask_alone(const struct loaded *l, size_t *bytes, uint32_t *la
     int file = open_module(l);
     if (file < 0)
         return NULL;
-    map = channel_ask_map(file, l->path, bytes, languages);
+    map = channel_ask_map(file, l->path, bytes);
     raw_syscall3(SYS_close, file, 0, 0);
     return map;
 }
 
 /* The map of a module that is not known. */
-static const void *find_map(uint32_t place, uint32_t count, size_t *bytes, uint32_t *languages)
+static const void *find_map(uint32_t place, uint32_t count, size_t *bytes)
 {
     if (loaded[place].kind == MODULE_FILE && ahead.next == ahead.count)
         ask_ahead(place, count);
     if (ahead.next == ahead.count || ahead.modules[ahead.next] != place)
-        return ask_alone(&loaded[place], bytes, languages);
+        return ask_alone(&loaded[place], bytes);
     const struct channel_file *answer = &ahead.files[ahead.next++];
     *bytes = answer->map_bytes;
-    *languages = answer->languages;
     return answer->map;
 }
 
@@ -309,9 +288,8 @@ static void take(uint32_t n, uint32_t count)
         return;
     }
     size_t bytes = 0;
-    uint32_t languages = 0;
-    const void *map = find_map(n, count, &bytes, &languages);
-    add_module(&fresh[n], l, map, bytes, languages);
+    const void *map = find_map(n, count, &bytes);
+    add_module(&fresh[n], l, map, bytes);
     fresh[n].bias = l->bias;
     fresh[n].since = guest->arena->used;
     tell_engine(&fresh[n], l);
@@ -436,47 +414,12 @@ static bool was_known(struct loaded *m)
     return false;
 }
 
-static bool read_headers(struct loaded *m)
-{
-    const ElfW(Ehdr) *h = (const void *)m->bias;
-    if (!h || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)
-        return false;
-    m->headers = (const void *)(m->bias + h->e_phoff);
-    m->header_count = h->e_phnum;
-    return find_range(m->headers, m->header_count, m->bias, &m->start, &m->end);
-}
-
-static uint32_t list_loaded(void)
-{
-    const bool is_consistent = modules_linker->r_state == RT_CONSISTENT || !known_count;
-    uint32_t n = 0;
-    for (const struct link_map *l = modules_linker->r_map; l && n < MOST_MODULES; l = l->l_next) {
-        struct loaded *m = &loaded[n];
-        *m = (struct loaded){.bias = l->l_addr, .path = l->l_name, .kind = MODULE_FILE};
-        bool is_there;
-        if (l == modules_linker->r_map) { /* the program itself: the list has no name for it */
-            m->headers = (const void *)getauxval(AT_PHDR);
-            m->header_count = (unsigned)getauxval(AT_PHNUM);
-            m->path = "/proc/self/exe";
-            is_there = find_range(m->headers, m->header_count, m->bias, &m->start, &m->end);
-        } else if (l->l_addr == getauxval(AT_SYSINFO_EHDR)) {
-            m->path = "[vdso]";
-            m->kind = MODULE_VDSO;
-            is_there = read_headers(m);
-            m->end = (m->end + PAGE - 1) & ~(uint64_t)(PAGE - 1); /* the kernel maps whole pages */
-        } else {
-            is_there = is_consistent ? read_headers(m) : was_known(m);
-        }
-        n += is_there;
-    }
-    return n;
-}
-
 void modules_refresh(void)
 {
     if (!guest->arena)
         return;
-    uint32_t n = list_loaded();
+    bool may_read = loaded_is_settled() || !known_count;
+    uint32_t n = loaded_list(loaded, MOST_MODULES, may_read ? NULL : was_known);
     ahead.count = ahead.next = 0;
     for (uint32_t i = 0; i < n; i++)
         take(i, n);
@@ -493,7 +436,7 @@ void modules_refresh(void)
 
 static void on_change(void)
 {
-    if (guest && guest->arena && !is_confined() && modules_linker->r_state == RT_CONSISTENT)
+    if (guest && guest->arena && !is_confined() && loaded_is_settled())
         modules_refresh();
 }
 
@@ -504,24 +447,16 @@ static uint8_t linkers_own[WATCH_BYTES],
 /* The hook's bytes become others. Nobody stands behind its first instruction. */
 static bool replace_hook(const uint8_t *before, const uint8_t *bytes)
 {
-    struct live_site hook = {(uint64_t)modules_linker->r_brk, before, bytes, WATCH_BYTES,
+    struct live_site hook = {(uint64_t)loaded_linker->r_brk, before, bytes, WATCH_BYTES,
                              WATCH_BYTES};
     return live_replace(NULL, &hook, 1, 0);
 }
 
-/* A program that names _r_debug has a copy, which is then ours, too, and stays as it was. */
-static void find_linker(void)
-{
-    for (const ElfW(Dyn) *d = _r_debug.r_map ? _r_debug.r_map->l_ld : NULL; d && d->d_tag; d++)
-        if (d->d_tag == DT_DEBUG && d->d_un.d_ptr)
-            modules_linker = (const struct r_debug *)d->d_un.d_ptr;
-}
-
 void modules_watch(void)
 {
-    find_linker();
+    loaded_find_linker();
     /* An empty function: ret, and padding up to the next 16 bytes. */
-    uint8_t *at = (uint8_t *)modules_linker->r_brk;
+    uint8_t *at = (uint8_t *)loaded_linker->r_brk;
     void (*target)(void) = on_change;
     if (!at || (uint64_t)at % 16 != 0 || at[0] != 0xc3)
         return;

@@ -92,7 +92,7 @@ bool channel_attach(void);
 bool channel_map_more(uint64_t least);
 
 /* The map of a file that is open here: its bytes, mapped read-only, or NULL. */
-const void *channel_ask_map(int file, const char *path, size_t *bytes, uint32_t *languages);
+const void *channel_ask_map(int file, const char *path, size_t *bytes);
 
 /* The map of the vdso, of which there is no file. */
 const void *channel_ask_vdso(uint64_t vdso_bytes, size_t *bytes);
@@ -102,7 +102,6 @@ struct channel_file {
     int file;
     const void *map;
     size_t map_bytes;
-    uint32_t languages; /* enum arena_language */
 };
 bool channel_ask_maps(struct channel_file *files, uint32_t count);
 
@@ -127,10 +126,6 @@ void modules_watch(void);
 
 /* The linker's code is its own again; what is loaded from now on is not known. */
 void modules_unwatch(void);
-
-/* The dynamic linker's own list, once it is watched, and whether that is being changed. */
-struct r_debug;
-extern const struct r_debug *modules_linker;
 
 /* Another number for another set of modules. */
 extern _Atomic uint32_t modules_generation;

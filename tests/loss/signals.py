@@ -6,8 +6,8 @@ import signal
 import struct
 import time
 
-from recording import (Board, Failed, Profile, Recording, children_of, compare, shell_status,
-                       state_of, wait_for)
+from recording import (Board, Failed, Profile, Recording, children_of, compare,
+                       runs_a_program, shell_status, state_of, wait_for)
 
 CTRL_C, CTRL_Z, CTRL_BACKSLASH = b"\x03", b"\x1a", b"\x1c"
 
@@ -169,8 +169,7 @@ def suspended(suite, folder, chance):
             os.write(terminal.keys, CTRL_Z)
             if not os.WIFSTOPPED(terminal.next_status()):
                 raise Failed("the job did not stop")
-            with open("/proc/%d/task/%d/children" % (terminal.job, terminal.job)) as file:
-                program = int(file.read())
+            program, = filter(runs_a_program, children_of(terminal.job))
             wait_for(lambda: state_of(program) == "T", "the program to stop")
             os.write(terminal.resume, b"x")
             wait_for(lambda: state_of(program) in "RS", "the program to go on")

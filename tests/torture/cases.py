@@ -11,6 +11,9 @@ import shutil
 import subprocess
 
 
+here = os.path.dirname(os.path.abspath(__file__))
+
+
 class Skip(Exception):
     """The machine or the user does not permit this one; the reason is the message."""
 
@@ -204,6 +207,26 @@ def starts(way, count, **more):
                 checks=[processes(*count)] + more.pop("checks", []), **more)
 
 
+BASES = [("base_%s.so" % name, ["-shared", "-fPIC", "-DNAME=" + name, "-Wl,-Ttext-segment=0x7000000"],
+          ["plugin.c"]) for name in ("a", "b")]
+NO_HOSTS = [("musl", "musl-gcc", []), ("asan", "gcc", ["-fsanitize=address"]),
+            ("tsan", "gcc", ["-fsanitize=thread"]), ("lsan", "gcc", ["-fsanitize=leak"]),
+            ("asan_inside", "clang", ["-fsanitize=address"]),
+            ("tsan_inside", "clang", ["-fsanitize=thread"]),
+            ("msan_inside", "clang", ["-fsanitize=memory"])]
+
+
+def hosts(name, count, compiler=None, flags=()):
+    """Row 55: the program and a child of this kind; `count` of them have the runtime."""
+    child = "child_" + name
+    return Case("r55_" + name, "r55_children.c", arguments=["linker" if not compiler else child],
+                burns=not compiler,
+                prepare=compiler and (lambda folder: built(
+                    [compiler, "-O1", "-I" + here, "-o", child, *flags, "r55_children.c"], "r55_children.c", folder)),
+                checks=[processes(count), ms("burn_in_parent", 40)] +
+                ([] if compiler else [ms("burn_in_child", 40)]))
+
+
 LAUNCHER = ("launch_limits", [], ["launch_limits.c"])
 PRELOADED = [("preloaded.so", ["-shared", "-fPIC"], ["preloaded.c"])]
 TLS_LIBRARY = [("tls_library.so", ["-shared", "-fPIC"], ["tls_library.c"])]
@@ -296,7 +319,7 @@ def built(command, source, folder, env=None):
     """Builds from a copy, since compilers leave files next to the source. None: it is there."""
     if not shutil.which(command[0]):
         return "there is no " + command[0]
-    shutil.copy(os.path.join(os.path.dirname(os.path.abspath(__file__)), source), folder)
+    shutil.copy(os.path.join(here, source), folder)
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True,
                           env={**os.environ, **(env or {})})
     return "does not build: " + done.stderr.strip() if done.returncode else None
@@ -411,7 +434,10 @@ CASES = [
                                           "-runtime-variant", "_pic"), complete=0.9,
          checks=[restricted("OCaml"), ms("before", 50)]),
     Case("r49_go", source="-", prepare=with_go("r49_go.go", "r49_go"), burns=False,
-         checks=[restricted("Go"), no_marks]),
+         notes="from outside", complete=0, checks=[no_marks, sampled_by("outside")],
+         exact_not="r49_go_inside is run"),
+    Case("r49_go_inside", source="-", prepare=with_go("r49_go.go", "r49_go_inside"), burns=False,
+         record_options=WALL, checks=[restricted("Go"), no_marks]),
     # 50: thread pointers that are not libc's
     Case("r50_thread_pointer", complete=0.9, exact_not="stubs count in thread-local memory: a limit of the engine",
          checks=[ms("burn_ms", 30)]),
@@ -588,11 +614,21 @@ CASES = [
     *[Case("r49_" + what, "r49_promises.c", arguments=[what], record_options=["-e", "wall,lock"],
            checks=[ms("burn_a_little", 45)]) for what in ("cancellation", "errors", "actions", "keys")],
     Case("r49_descriptors", "r49_promises.c", arguments=["descriptors"], prepare=only_root,
-         notes="timer", checks=[ms("burn_a_little", 45)]),
+         burns=False, notes="timer", checks=[ms("burn_a_little", 45)]),
     # 50: threads that libc makes by itself
     Case("r50_other_threads", checks=[threads(4), ms("in_c_thread", 50), ms("on_timer", 100)]),
     # 51: memory at fixed places
     Case("r51_fixed_places"),
+    # 54: modules that do not begin at 0, and those of other namespaces
+    Case("r54_bases", more=BASES, flags=["-L.", "-l:base_a.so", "-l:base_b.so", "-Wl,-rpath,$ORIGIN"],
+         checks=[ms("work_of_a", 40, module="base_a.so"), ms("work_of_b", 40, module="base_b.so")]),
+    Case("r54_namespaces", more=PLUGINS, checks=[ms("work_of_a", 150, below="main", module="plugin_a.so")]),
+    # 55: children that may not have a guest, or have the dynamic linker as their program
+    hosts("linker", 2),
+    Case("r55_valgrind", "r55_children.c", arguments=["valgrind"], burns=False,
+         prepare=lambda folder: None if shutil.which("valgrind") else "there is no valgrind",
+         checks=[ms("burn_in_parent", 40)]),
+    *[hosts(name, 1, compiler, flags) for name, compiler, flags in NO_HOSTS],
     # 45: other surroundings
     surroundings("chroot"),
     surroundings("namespaces"),

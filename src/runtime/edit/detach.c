@@ -14,10 +14,10 @@
 #include "runtime/edit/edited.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/loaded.h"
 #include "runtime/thread.h"
 
 #include <fcntl.h>
-#include <link.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -70,7 +70,7 @@ static bool all_went_on(void)
 void edit_detach(struct thread *t)
 {
     /* What the linker is about to unmap must not come back. */
-    if (state == DETACHED || modules_linker->r_state != RT_CONSISTENT ||
+    if (state == DETACHED || !loaded_is_settled() ||
         __atomic_exchange_n((uint32_t *)&guest->code_lock, 1, __ATOMIC_ACQUIRE))
         return;
     if (state == ATTACHED) {
