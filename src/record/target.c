@@ -46,10 +46,16 @@ static bool is_anothers(const struct elf_file *file)
            (file->file.status.st_uid != geteuid() || geteuid() != getuid());
 }
 
+/* glibc's dynamic linker, called as a program: by the name that it has in itself. */
 static bool is_linker(const struct elf_file *file)
 {
-    const char *name = strrchr(file->path, '/');
-    return strncmp(name ? name + 1 : file->path, "ld-linux-x86-64.so", 18) == 0;
+    static const char name[] = "ld-linux-x86-64.so.2";
+    uint64_t texts, own_name;
+    if (!elf_dynamic_value(file, DT_STRTAB, &texts) ||
+        !elf_dynamic_value(file, DT_SONAME, &own_name))
+        return false;
+    const uint8_t *bytes = elf_bytes_at(file, texts + own_name, sizeof name);
+    return bytes && memcmp(bytes, name, sizeof name) == 0;
 }
 
 static int check_elf(const char *path, struct target_ways *ways, struct ct_error *err)
