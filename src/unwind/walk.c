@@ -423,6 +423,27 @@ static bool leave_calling_code(struct walk_memory *memory, struct frame_register
     return leave_code(memory, r, at);
 }
 
+/* Does the function at this place write to the slots of return addresses, as unwinders do? */
+static bool writes_slots(const struct walk_module *module, uint64_t pc)
+{
+    const struct map_range *range =
+        module->tables ? map_find_unmarkable(module->tables, pc - module->base) : NULL;
+    return range && range->value;
+}
+
+/*
+ * An unwinder that is about to land writes the address of the landing pad into the slot of the
+ * frame that it leaves, and returns there: a return address that is not behind a call. What is
+ * right one byte before belongs to other code.
+ */
+static __attribute__((noinline, cold)) bool is_landing_pad(const struct walk_memory *memory,
+                                                           uint64_t pc)
+{
+    struct walk_memory code = *memory;
+    uint64_t bytes;
+    return walk_read_word(&code, pc - 8, &bytes) && !walk_ends_in_call(bytes);
+}
+
 static inline __attribute__((always_inline)) struct walk_result
 walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules *modules,
      const struct walk_registers *registers, struct walk_memory *outer_memory,
@@ -443,6 +464,7 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
     const uint64_t marks = memory.marks ? memory.marks->start : 0;
     const uint64_t mark_bytes = memory.marks ? memory.marks->end - marks : 0;
     uint64_t unknown_mark = 0;
+    bool may_land = false;
     struct walk_module module = nowhere;
     uint32_t module_index = UINT32_MAX;
     uint32_t n = 0;
@@ -462,6 +484,8 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
             end = WALK_COMPLETE;
             break;
         }
+        if (unlikely(may_land) && back && is_landing_pad(&memory, at.pc))
+            back = 0;
         if (cache && back) {
             uint32_t before = n;
             n = walk_known(cache, &memory, &at, past ? past->until : UINT64_MAX, frames, n, room);
@@ -485,6 +509,10 @@ walk(struct walk_past *past, struct walk_cache *cache, const struct walk_modules
         if (unlikely(look - module.start >= module.end - module.start)) {
             module_index = walk_find_module(modules, look);
             module = module_index == UINT32_MAX ? nowhere : modules->items[module_index];
+        }
+        if (is_pc && unlikely(writes_slots(&module, look))) {
+            may_land = true;
+            cache = NULL; /* it takes every return address for one */
         }
         struct walk_frame *frame = &frames[n++];
         *frame = (struct walk_frame){
