@@ -350,6 +350,44 @@ static bool is_switch(const struct finder *f, const struct instruction *i)
     return to == (d->raw.modrm.rm | (unsigned)d->raw.rex.B << 3);
 }
 
+/* Does it take the return address from the top of the stack into that register? */
+static bool takes_return_address(const struct finder *f, const struct instruction *i, unsigned to)
+{
+    const ZydisDecodedInstruction *d = &i->decoded;
+    bool is_pop = d->mnemonic == ZYDIS_MNEMONIC_POP && d->opcode >= 0x58 && d->opcode < 0x60 &&
+                  ((d->opcode & 7u) | (unsigned)d->raw.rex.B << 3) == to;
+    bool is_load = d->mnemonic == ZYDIS_MNEMONIC_MOV && d->opcode == 0x8b && d->raw.rex.W &&
+                   d->raw.modrm.mod == 0 && d->raw.modrm.rm == 4 && d->raw.sib.base == 4 &&
+                   d->raw.sib.index == 4 && (d->raw.modrm.reg | (unsigned)d->raw.rex.R << 3) == to;
+    return (is_pop || is_load) && is_as_at_entry(f->map, i->offset);
+}
+
+static bool may_write(const struct instruction *i, unsigned to)
+{
+    const ZydisDecodedInstruction *d = &i->decoded;
+    if (!(d->attributes & ZYDIS_ATTRIB_HAS_MODRM))
+        return ((d->opcode & 7u) | (unsigned)d->raw.rex.B << 3) == to;
+    return (d->raw.modrm.reg | (unsigned)d->raw.rex.R << 3) == to ||
+           (d->raw.modrm.mod == 3 && (d->raw.modrm.rm | (unsigned)d->raw.rex.B << 3) == to);
+}
+
+/* A jump to the return address is a return, also where the code does not say to unwinders that it
+ * has taken that from the stack. */
+static bool is_return(const struct finder *f, const struct instruction *i)
+{
+    unsigned to = i->decoded.raw.modrm.rm | (unsigned)i->decoded.raw.rex.B << 3;
+    if (i->decoded.raw.modrm.mod != 3)
+        return false;
+    for (size_t k = f->before_count; k-- > 0;) {
+        const struct instruction *before = &f->before[k];
+        if (takes_return_address(f, before, to))
+            return true;
+        if (before->decoded.meta.branch_type != ZYDIS_BRANCH_TYPE_NONE || may_write(before, to))
+            return false;
+    }
+    return false;
+}
+
 /* Not to another segment of code, as only bytes that are no instructions do. */
 static bool is_near(const struct instruction *i)
 {
@@ -373,7 +411,7 @@ static void find_sites(struct finder *f, const struct instruction *i)
     } else if (is_jump(i) && direct && is_tail(f, i, target)) {
         add_site(f, i, d->raw.imm[0].size == 32 ? SITE_TAIL : SITE_TAIL_SHORT, target);
     } else if (d->mnemonic == ZYDIS_MNEMONIC_JMP && !direct && is_near(i) &&
-               is_as_at_entry(f->map, i->offset) && !is_switch(f, i)) {
+               is_as_at_entry(f->map, i->offset) && !is_switch(f, i) && !is_return(f, i)) {
         add_site(f, i, SITE_TAIL_INDIRECT, 0);
     }
 }

@@ -37,15 +37,15 @@ static uint64_t start_of(const struct own_stack *own)
     return (uint64_t)own - OWN_STACK_BYTES;
 }
 
-static long set_in_kernel(uint64_t start, uint64_t bytes, unsigned flags, stack_t *old)
+static long set_in_kernel(uint64_t start, uint64_t bytes, unsigned flags)
 {
     stack_t stack = {.ss_sp = (void *)start, .ss_size = bytes, .ss_flags = (int)flags};
-    return raw_syscall3(SYS_sigaltstack, (long)&stack, (long)old, 0);
+    return raw_syscall3(SYS_sigaltstack, (long)&stack, 0, 0);
 }
 
-static long install(const struct own_stack *own, stack_t *old)
+static long install(const struct own_stack *own)
 {
-    return set_in_kernel(start_of(own), OWN_STACK_BYTES, 0, old);
+    return set_in_kernel(start_of(own), OWN_STACK_BYTES, 0);
 }
 
 /* The program may have set another one by a system call that we do not see. */
@@ -109,6 +109,7 @@ static struct own_stack *make(void)
     return own;
 }
 
+/* All that handlers look at is there before the kernel is told: one may come at once. */
 bool own_stack_begin(struct thread *t)
 {
     stack_t old = {0};
@@ -120,18 +121,19 @@ bool own_stack_begin(struct thread *t)
     if (!t->own_stack)
         t->own_stack = make();
     struct own_stack *own = t->own_stack;
-    if (!own || install(own, &old) < 0)
+    if (!own || raw_syscall3(SYS_sigaltstack, 0, (long)&old, 0) < 0 ||
+        (old.ss_flags & (int)AUTODISARM))
         return false;
-    if (old.ss_flags & (int)AUTODISARM) {
-        set_in_kernel((uint64_t)old.ss_sp, old.ss_size, (unsigned)old.ss_flags, NULL);
-        return false;
-    }
-    own->thread = t;
-    own->fs_base = find_fs_base();
     say(own, (uint64_t)old.ss_sp, old.ss_size);
+    own->fs_base = find_fs_base();
+    own->thread = t;
     are_in_use = true;
     mine = own;
-    return true;
+    if (install(own) == 0)
+        return true;
+    own->thread = NULL; /* it is on its own now */
+    mine = NULL;
+    return false;
 }
 
 void own_stack_end(struct thread *t)
@@ -142,8 +144,7 @@ void own_stack_end(struct thread *t)
     own->thread = NULL;
     long status = -EPERM;
     if (!is_confined() && is_installed(own))
-        status =
-            set_in_kernel(own->said_start, own->said_bytes, own->said_bytes ? 0 : SS_DISABLE, NULL);
+        status = set_in_kernel(own->said_start, own->said_bytes, own->said_bytes ? 0 : SS_DISABLE);
     if (status < 0) /* it may still be in use: it stays as it is for good */
         t->own_stack = NULL;
     else
@@ -203,7 +204,7 @@ long own_stack_change(const stack_t *stack, stack_t *old)
     bool is_plain = stack && is_readable(stack) && !((unsigned)stack->ss_flags & AUTODISARM);
     if (!own || !is_installed(own)) {
         long status = raw_syscall3(SYS_sigaltstack, (long)stack, (long)old, 0);
-        if (status == 0 && is_plain && own && is_of_this_thread(own) && install(own, NULL) == 0)
+        if (status == 0 && is_plain && own && is_of_this_thread(own) && install(own) == 0)
             say(own, (uint64_t)stack->ss_sp, stack->ss_flags & SS_DISABLE ? 0 : stack->ss_size);
         return status;
     }

@@ -96,6 +96,27 @@ static bool leave_calling_code(struct walk_memory *memory, struct frame_register
     return leave_code(memory, r, at);
 }
 
+/* Does the function at this place write to the slots of return addresses, as unwinders do? */
+static bool writes_slots(const struct walk_module *module, uint64_t pc)
+{
+    const struct map_range *range =
+        module->tables ? map_find_unmarkable(module->tables, pc - module->base) : NULL;
+    return range && range->value;
+}
+
+/*
+ * An unwinder that is about to land writes the address of the landing pad into the slot of the
+ * frame that it leaves, and returns there: a return address that is not behind a call. What is
+ * right one byte before belongs to other code.
+ */
+static __attribute__((noinline, cold)) bool is_landing_pad(const struct walk_memory *memory,
+                                                           uint64_t pc)
+{
+    struct walk_memory code = *memory;
+    uint64_t bytes;
+    return walk_read_word(&code, pc - 8, &bytes) && !walk_ends_in_call(bytes);
+}
+
 /*
  * What the steps of a walk change. Position, memory and registers are apart from this, since their
  * addresses are given to functions: what is here stays in the processor's registers.
@@ -103,6 +124,7 @@ static bool leave_calling_code(struct walk_memory *memory, struct frame_register
 struct progress {
     bool at_start; /* all registers are still those of the caller's structure */
     bool is_pc;    /* the frame was interrupted: its pc is not a return address */
+    bool may_land; /* an unwinder was interrupted: return addresses may be landing pads */
     uint64_t back; /* a return address is looked up one byte before, inside the call */
     uint32_t count;
 };
@@ -142,7 +164,10 @@ ALWAYS_INLINE bool walk_ahead(struct walk_past *past, struct walk_cache *cache,
         }
         if (past && p->back && at->sp >= past->until && walk_joins(past, at, memory))
             return true;
-        if (!cache || !p->back)
+        if (unlikely(p->may_land) && p->back && is_landing_pad(memory, at->pc))
+            p->back = 0;
+        /* The cache takes every return address for one. */
+        if (!cache || !p->back || p->may_land)
             return false;
         uint32_t before = p->count;
         uint64_t until = past ? past->until : UINT64_MAX;
@@ -280,6 +305,7 @@ ALWAYS_INLINE struct walk_result walk(struct walk_past *past, struct walk_cache 
             module_index = walk_find_module(modules, look);
             module = module_index == UINT32_MAX ? nowhere : modules->items[module_index];
         }
+        p.may_land |= p.is_pc && unlikely(writes_slots(&module, look));
         struct walk_frame *frame = &frames[p.count++];
         *frame = (struct walk_frame){
             .pc = at.pc, .rbp = at.bp, .module = module_index, .flags = p.is_pc ? FRAME_IS_PC : 0};
@@ -309,7 +335,7 @@ ALWAYS_INLINE struct walk_result walk(struct walk_past *past, struct walk_cache 
             end = step_direct(rule, module.tables, row, &memory, &at, &r, &p, &frame->slot, full);
             if (unlikely(end != WALK_COMPLETE))
                 break;
-            if (cache && is_return)
+            if (cache && is_return && !p.may_land)
                 walk_remember(cache, frame->pc, rule, module_index);
             continue;
         }
@@ -321,7 +347,7 @@ ALWAYS_INLINE struct walk_result walk(struct walk_past *past, struct walk_cache 
         const struct map_special *special = &module.tables->specials[index];
         frame->flags |= FRAME_SPECIAL | (special->flags & SPECIAL_GUESSED ? FRAME_GUESSED : 0);
         if (special->cfa_kind == CFA_END) {
-            if (cache && p.back)
+            if (cache && p.back && !p.may_land)
                 walk_remember_end(cache, at.pc, module_index);
             break;
         }

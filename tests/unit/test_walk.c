@@ -234,6 +234,56 @@ static void a_return_address_can_be_in_a_register(void **state)
     expect(WALK_COMPLETE, 3, (uint64_t[]){CODE(0x001), CODE(0x110), CODE(0xf01)});
 }
 
+static const uint8_t *code_bytes;
+
+/* The code of the module, which walks of these tests do not read otherwise. */
+static bool find_code(struct walk_memory *memory, uint64_t address)
+{
+    memory->start = MODULE;
+    memory->end = MODULE + 4096;
+    memory->bias = (uint64_t)(uintptr_t)code_bytes - MODULE;
+    return address >= memory->start && address < memory->end;
+}
+
+static void an_unwinder_that_is_about_to_land_has_no_call_before_the_landing_pad(void **state)
+{
+    (void)state;
+    static uint8_t code[4096];
+    static const struct map_range unwinder = {.start = 0x100, .end = 0x140, .value = 1};
+    /* A function with one word saved, which ends at 0x20; its landing pad is behind that. */
+    add_row(0x000, direct(RULE_RSP, 16, 0, 0), 0);
+    add_row(0x01f, direct(RULE_RSP, 8, 0, 0), 0); /* ret */
+    add_row(0x020, direct(RULE_RSP, 16, 0, 0), 0);
+    add_row(0x100, direct(RULE_RSP, 24, 0, 0), 0); /* the unwinder */
+    add_row(0x140, direct(RULE_RSP, 24, 0, 0), 0); /* any other */
+    add_outermost();
+    memset(code, 0x90, sizeof code);
+    code[0x00b] = 0xe8; /* a call, before 0x10 */
+    code[0x01f] = 0xc3;
+    code[0xf0b] = 0xe8;
+    code_bytes = code;
+    tables.unmarkable = &unwinder;
+    tables.unmarkable_count = 1;
+    bucket_index[0x100 >> MAP_BUCKET_SHIFT] |= INDEX_UNMARKABLE;
+    registers.value[X86_RSP] = AT(100); /* so high that the cache is used */
+    stack[102] = CODE(0x010);
+    stack[104] = CODE(0x020);
+    stack[105] = 4; /* what the function has saved, or would return to */
+    stack[106] = CODE(0xf10);
+    for (int i = 0; i < 3; i++) {
+        struct walk_frame frames[8];
+        struct walk_memory memory = stack_memory();
+        memory.find_memory = find_code;
+        registers.value[X86_RIP] = CODE(i == 1 ? 0x150 : 0x110);
+        struct walk_result result =
+            walk_frames_cached(&cache, &modules, &registers, &memory, frames, 8);
+        assert_int_equal(result.end, i == 1 ? WALK_NO_MODULE : WALK_COMPLETE);
+        assert_int_equal(result.count, 4);
+        assert_int_equal(frames[2].pc, CODE(0x020));
+        assert_int_equal(frames[3].pc, i == 1 ? 4 : CODE(0xf10));
+    }
+}
+
 static void a_stack_below_is_gone_to_only_if_the_rule_says_so(void **state)
 {
     (void)state;
@@ -396,6 +446,8 @@ int main(void)
         cmocka_unit_test_setup(the_plt_has_a_word_more_behind_its_push, setup),
         cmocka_unit_test_setup(a_signal_frame_gives_back_every_register, setup),
         cmocka_unit_test_setup(a_return_address_can_be_in_a_register, setup),
+        cmocka_unit_test_setup(an_unwinder_that_is_about_to_land_has_no_call_before_the_landing_pad,
+                               setup),
         cmocka_unit_test_setup(a_stack_below_is_gone_to_only_if_the_rule_says_so, setup),
         cmocka_unit_test_setup(each_way_to_stop_is_told_apart, setup),
         cmocka_unit_test_setup(a_saved_register_below_the_memory_is_not_read, setup),
