@@ -6,6 +6,7 @@
 #include "record/probe.h"
 #include "record/record.h"
 #include "record/server.h"
+#include "record/slices.h"
 #include "record/target.h"
 
 #include "base/file.h"
@@ -142,6 +143,10 @@ static void supervise(struct server *server, pid_t child, int signals, struct re
             server_look_around(server);
         if (wait[0].revents & POLLIN)
             take_signal(signals, child, recording, stamp);
+        if (recording->slices && slices_due(recording->slices)) {
+            measure_ticks(recording, stamp);
+            slices_take(recording->slices, recording);
+        }
         struct rusage usage;
         siginfo_t ended = {0};
         if (waitid(P_PID, (id_t)child, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid)
@@ -252,8 +257,8 @@ static int begin_perf(struct perf_samples *perf, struct recording *recording, pi
 }
 
 static int run_program(const struct record_options *options, struct server *server,
-                       const char *path, const char *runtime, int *exit_status,
-                       struct ct_error *err)
+                       struct slices *slices, const char *path, const char *runtime,
+                       int *exit_status, struct ct_error *err)
 {
     static const int passed[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
     sigset_t handled, before;
@@ -272,7 +277,7 @@ static int run_program(const struct record_options *options, struct server *serv
     if (child == 0)
         run_child(options, server, path, runtime, &before, gate);
     struct perf_samples perf = {0};
-    struct recording recording = {.options = options, .server = server};
+    struct recording recording = {.options = options, .server = server, .slices = slices};
     int status = CT_OK;
     close(gate[0]);
     if (child < 0)
@@ -294,7 +299,7 @@ static int run_program(const struct record_options *options, struct server *serv
             perf_rings_pause(&perf.rings, true);
             perf_samples_read(&perf);
         }
-        status = collect_profile(&recording, err);
+        status = slices ? slices_end(slices, &recording, err) : collect_profile(&recording, err);
         if (status == CT_OK && second_output(options))
             status = options->engine->write_output(server, second_output(options), err);
         say_what_is_missing(server, path);
@@ -441,7 +446,8 @@ static int find_program(struct record_options *options, char **path, struct ct_e
 static int prepare(const struct record_options *options, const char *path, char **runtime,
                    struct ct_error *err)
 {
-    CT_TRY(check_output(options->output, true, err));
+    if (options->slices.every_s <= 0)
+        CT_TRY(check_output(options->output, true, err));
     CT_TRY(check_output(second_output(options), false, err));
     if (!path)
         return CT_OK;
@@ -457,19 +463,24 @@ int record_run(const struct record_options *asked, int *exit_status, struct ct_e
 {
     char *path = NULL, *runtime = NULL;
     struct server server;
+    struct slices slices;
     struct record_options chosen = *asked;
     const struct record_options *options = &chosen;
     int status = find_program(&chosen, &path, err);
     if (status == CT_OK)
         status = prepare(options, path, &runtime, err);
     if (status == CT_OK && (status = open_server(&server, options, err)) == CT_OK) {
-        status = options->outside ? outside_run(options, &server, path, exit_status, err)
-                                  : run_program(options, &server, path, runtime, exit_status, err);
+        struct slices *used = options->slices.every_s > 0 ? &slices : NULL;
+        status = slices_begin(&slices, options, &server, err);
+        if (status == CT_OK)
+            status = options->outside
+                         ? outside_run(options, &server, used, path, exit_status, err)
+                         : run_program(options, &server, used, path, runtime, exit_status, err);
         bool keep = status != CT_OK && server.arenas.count;
         if (keep)
             say_how_to_recover(err, server.folder.path);
         server_close(&server, keep);
-        if (status == CT_OK && !options->no_lines)
+        if (status == CT_OK && !options->no_lines && !used)
             look_up_lines(options->output);
     }
     free(path);
@@ -494,6 +505,8 @@ int record_recover(const char *folder, const char *output, struct ct_error *err)
     server_look_around(&server); /* for the CPU time of what goes on */
     measure_ticks(&recording, take_stamp());
     int status = collect_profile(&recording, err);
+    if (status == CT_OK)
+        status = slices_recover(server.folder.path, output, err);
     if (status == CT_OK && in_use)
         fprintf(stderr,
                 "calltrail: %zu process%s on: this is what there is so far; recover %s again "
