@@ -49,7 +49,7 @@ static const char usage[] =
     "      --store URL     to a database (calltrail store) instead; --keep is where they wait "
     "while\n"
     "                      it is away, and are merged when they are too many: nothing is lost\n"
-    "      --label K=V     with --store: a label; can be repeated\n"
+    "      --label K=V     with --every: a label that they have in a store; can be repeated\n"
     "      --no-follow     leave out the processes that it starts\n"
     "      --no-lines      do not read debug information; calltrail symbolize can do so later\n"
     "      --verify        walk every stack twice, in two ways, and compare\n";

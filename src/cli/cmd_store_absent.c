@@ -17,11 +17,9 @@ int cmd_store(int argc, char **argv)
     return report_error(&err);
 }
 
-int carry_to_store(struct record_slices *slices, const char *url, const struct carry_labels *labels,
-                   struct ct_error *err)
+int carry_to_store(struct record_slices *slices, const char *url, struct ct_error *err)
 {
     (void)slices;
     (void)url;
-    (void)labels;
     return say_what_is_missing(err);
 }

@@ -47,6 +47,20 @@ static char *default_folder(void)
     return must_format("%s/.local/state/calltrail/spool", home && *home ? home : "/var/tmp");
 }
 
+static int check_labels(const struct slice_options *o, struct ct_error *err)
+{
+    for (size_t i = 0; i < o->labels.items.count; i++) {
+        const char *label = o->labels.items.items[i];
+        size_t length = strcspn(label, "=");
+        if (length == 0 || !label[length] || length > 200)
+            return ct_fail(err, "--label: '%s' is not KEY=VALUE", label);
+        for (size_t k = 0; k < i; k++)
+            if (strncmp(o->labels.items.items[k], label, length + 1) == 0)
+                return ct_fail(err, "--label: '%.*s' is given twice", (int)length, label);
+    }
+    return CT_OK;
+}
+
 int slice_options_take(struct slice_options *o, bool output_given, struct record_options *record,
                        struct ct_error *err)
 {
@@ -59,8 +73,6 @@ int slice_options_take(struct slice_options *o, bool output_given, struct record
         return ct_fail(err, "--every: '%s' is not a time from 0.1s to 24h", o->every);
     if (!o->keep && !o->store)
         return ct_fail(err, "--every needs a place for slices: --keep DIR or --store URL");
-    if (o->labels.items.count && !o->store)
-        return ct_fail(err, "--label goes with --store");
     if (output_given)
         return ct_fail(err, "--every cannot be combined with -o: slices are in a folder, --keep");
     CT_TRY(check_what_is_measured(record, err));
@@ -70,7 +82,10 @@ int slice_options_take(struct slice_options *o, bool output_given, struct record
     if (!o->keep)
         o->folder = default_folder();
     slices->folder = o->keep ? o->keep : o->folder;
-    return o->store ? carry_to_store(slices, o->store, &o->labels, err) : CT_OK;
+    CT_TRY(check_labels(o, err));
+    vec_push(&o->labels.items, NULL);
+    slices->labels = o->labels.items.items;
+    return o->store ? carry_to_store(slices, o->store, err) : CT_OK;
 }
 
 void slice_options_free(struct slice_options *o)

@@ -6,7 +6,9 @@
 
 struct slice_options {
     const char *every, *keep, *keep_bytes, *store;
-    struct carry_labels labels;
+    struct {
+        VEC(char *) items; /* key=value; ends with NULL when they are taken */
+    } labels;
     char *folder; /* chosen here, if it was not given */
 };
 

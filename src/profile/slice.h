@@ -13,8 +13,16 @@
 #define FACT_SLICE_START "slice_start_ns"
 #define FACT_SLICE_END   "slice_end_ns"
 
+/* A label that the profile is to have in a store: key=value is the string fact "label.key". */
+#define FACT_LABEL "label."
+
 struct slice_times {
     uint64_t start_ns, end_ns;
+};
+
+struct slice_facts {
+    struct slice_times times;
+    char *const *labels; /* key=value; ends with NULL */
 };
 
 /*
@@ -24,6 +32,6 @@ struct slice_times {
  * snapshot of the same recording.
  */
 int slice_write(const struct profile *older, const struct profile *newer,
-                const struct slice_times *times, const char *path, struct ct_error *err);
+                const struct slice_facts *facts, const char *path, struct ct_error *err);
 
 #endif

@@ -231,11 +231,25 @@ static void write_fact(struct slice_writer *w, const struct ctp_fact *fact)
     }
 }
 
+static void write_own_facts(struct slice_writer *w, const struct slice_facts *facts)
+{
+    const struct slice_times *times = &facts->times;
+    profile_fact_i64(w->writer, CTP_SCOPE_PROFILE, 0, FACT_SLICE_START, (int64_t)times->start_ns);
+    profile_fact_i64(w->writer, CTP_SCOPE_PROFILE, 0, FACT_SLICE_END, (int64_t)times->end_ns);
+    for (char *const *label = facts->labels; label && *label; label++) {
+        int length = (int)strcspn(*label, "=");
+        char *key = must_format(FACT_LABEL "%.*s", length, *label);
+        profile_fact_string(w->writer, CTP_SCOPE_PROFILE, 0, key,
+                            (*label)[length] ? *label + length + 1 : "");
+        free(key);
+    }
+}
+
 int slice_write(const struct profile *older, const struct profile *newer,
-                const struct slice_times *times, const char *path, struct ct_error *err)
+                const struct slice_facts *facts, const char *path, struct ct_error *err)
 {
     struct slice slice;
-    struct slice_writer w = {.slice = &slice, .profile = newer, .times = times};
+    struct slice_writer w = {.slice = &slice, .profile = newer, .times = &facts->times};
     int status = slice_compare(&slice, older, newer, err);
     if (status == CT_OK)
         status = profile_writer_open(path, &w.writer, err);
@@ -253,9 +267,7 @@ int slice_write(const struct profile *older, const struct profile *newer,
         write_nodes(&w);
         for (uint32_t i = 0; i < profile_fact_count(newer); i++)
             write_fact(&w, profile_fact(newer, i));
-        profile_fact_i64(w.writer, CTP_SCOPE_PROFILE, 0, FACT_SLICE_START,
-                         (int64_t)times->start_ns);
-        profile_fact_i64(w.writer, CTP_SCOPE_PROFILE, 0, FACT_SLICE_END, (int64_t)times->end_ns);
+        write_own_facts(&w, facts);
         status = profile_writer_commit(w.writer, err);
         uint32_t *places[] = {w.functions, w.frames, w.processes, w.threads, w.nodes};
         for (size_t i = 0; i < sizeof places / sizeof *places; i++)

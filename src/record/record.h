@@ -21,6 +21,7 @@ struct record_slices {
     double every_s;        /* 0: no slices, but one profile */
     const char *folder;    /* where they go */
     uint64_t folder_bytes; /* that they may have there */
+    char *const *labels;   /* key=value of each; ends with NULL */
     /*
      * Takes them from there to somewhere else, in a process of its own: the descriptor has a byte
      * for each that is new, and ends when there will be no more. NULL: they stay, and the oldest go

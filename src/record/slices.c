@@ -38,7 +38,7 @@ static char *slice_name(const struct slices *s)
                        (int)getppid());
 }
 
-static int subtract(const char *base, const char *latest, const struct slice_times *times,
+static int subtract(const char *base, const char *latest, const struct slice_facts *facts,
                     const char *path, struct ct_error *err)
 {
     struct profile older, newer;
@@ -47,7 +47,7 @@ static int subtract(const char *base, const char *latest, const struct slice_tim
         CT_TRY(profile_open(base, &older, err));
     int status = profile_open(latest, &newer, err);
     if (status == CT_OK) {
-        status = slice_write(has_older ? &older : NULL, &newer, times, path, err);
+        status = slice_write(has_older ? &older : NULL, &newer, facts, path, err);
         profile_close(&newer);
     }
     if (has_older)
@@ -98,10 +98,10 @@ static void trim(const char *folder, uint64_t bytes_max)
 static int make_slice(const struct slices *s, struct ct_error *err)
 {
     const struct record_slices *wanted = &s->options->slices;
-    struct slice_times times = {s->start_ns, s->latest_ns};
+    struct slice_facts facts = {{s->start_ns, s->latest_ns}, wanted->labels};
     char *name = slice_name(s), *path = must_format("%s/%s", wanted->folder, name);
     char *part = must_format("%s/.%s.part", wanted->folder, name);
-    int status = subtract(s->base, s->latest, &times, part, err);
+    int status = subtract(s->base, s->latest, &facts, part, err);
     if (status == CT_OK) {
         bool placed = !s->options->no_lines && add_lines(part, path);
         if (!placed && rename(part, path) != 0)
@@ -264,10 +264,10 @@ int slices_recover(const char *folder, const char *output, struct ct_error *err)
     int status = CT_OK;
     struct stat written;
     if (stat(base, &written) == 0) {
-        struct slice_times times = {(uint64_t)written.st_mtim.tv_sec * 1000000000 +
-                                        (uint64_t)written.st_mtim.tv_nsec,
-                                    now_since_1970()};
-        status = subtract(base, output, &times, output, err);
+        uint64_t start_ns =
+            (uint64_t)written.st_mtim.tv_sec * 1000000000 + (uint64_t)written.st_mtim.tv_nsec;
+        struct slice_facts facts = {{start_ns, now_since_1970()}, NULL};
+        status = subtract(base, output, &facts, output, err);
         if (status == CT_OK)
             fprintf(stderr,
                     "calltrail: slices were written before: this is what they do not have\n");

@@ -278,11 +278,12 @@ static int send_slice(struct spool *s, const char *name, struct ct_error *err)
                                         : must_format("%.*s.sending", (int)strlen(path) - 4, path);
     int status = CT_OK;
     bool is_new;
+    static const struct store_labels none; /* they are in the slice */
     if (is_sound(path)) {
         if (rename(path, sending) != 0)
             status = ct_fail_errno(err, errno, "%s: cannot be renamed", path);
         if (status == CT_OK)
-            status = store_add(&s->store, sending, s->wanted->labels, &is_new, err);
+            status = store_add(&s->store, sending, &none, &is_new, err);
         if (status == CT_OK)
             unlink(sending);
     }

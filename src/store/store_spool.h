@@ -16,7 +16,6 @@
 
 struct store_spool {
     const char *url;
-    const struct store_labels *labels;
 };
 
 /* As record_slices.carry; the context is a struct store_spool. */
