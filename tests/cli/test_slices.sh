@@ -53,6 +53,30 @@ finish
 bytes=$(cat bounded/*.ctp | wc -c) largest=$(stat -c %s bounded/*.ctp | sort -n | tail -1)
 if [ "$bytes" -le $((65536 + largest)) ] && [ ! -e "bounded/$first" ]; then ok bounded-folder; else fail bounded-folder "$bytes bytes"; fi
 
+# calltrail itself is killed: what no slice has can be recovered, and nothing else.
+begin --every 0.5s --keep killed
+wait_for has_slices killed 2
+program=$(pgrep -P "$recorder" -x burn)
+folder=$(readlink /proc/"$recorder"/fd/* | grep -o '^.*/calltrail-[^/]*' | head -1)
+kill -STOP "$program"
+until is_stopped "$program"; do sleep 0.05; done
+kill -USR2 "$recorder"
+while [ ! -s calltrail.ctp ] && kill -0 "$recorder" 2>/dev/null; do sleep 0.05; done
+kill -STOP "$recorder"
+until is_stopped "$recorder"; do sleep 0.05; done
+makers=$(pgrep -P "$recorder" -x calltrail)
+kill -KILL "$recorder" "$program"
+wait "$recorder" 2>/dev/null
+for maker in $makers; do while kill -0 "$maker" 2>/dev/null; do sleep 0.05; done; done
+if ! "$CALLTRAIL" recover -o rest.ctp "$folder" 2>err; then
+    fail recovered "$(cat err)"
+else
+    "$CALLTRAIL" merge -o sum.ctp killed/*.ctp rest.ctp
+    for file in calltrail.ctp sum.ctp; do "$CALLTRAIL" symbolize "$file" >/dev/null 2>&1; done # recover looks names up
+    same recovered calltrail.ctp sum.ctp
+fi
+if [ -d "$folder" ]; then fail folder-is-gone "$(ls "$folder")"; else ok folder-is-gone; fi
+
 # ---- What cannot be
 
 refused no-place 2 '--keep DIR or --store URL' record --every 1s ./burn 0
