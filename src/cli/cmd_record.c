@@ -1,6 +1,7 @@
 /* calltrail record: runs a program and writes its profile. */
 #include "cli/commands.h"
 #include "cli/engine_options.h"
+#include "cli/slice_options.h"
 #include "record/events.h"
 #include "record/record.h"
 
@@ -40,6 +41,15 @@ static const char usage[] =
     "      --window KB     from outside: so much of each stack is seen, at most 63 (as it needs)\n"
     "      --delay S       begin to sample after so many seconds\n"
     "      --duration S    sample for so many seconds\n"
+    "      --every TIME    write a profile for each so long a time (60s, 5m), with what was "
+    "measured\n"
+    "                      in it, instead of one at the end\n"
+    "      --keep DIR      where these go\n"
+    "      --keep-bytes N  how much they may have there (1G): the oldest go\n"
+    "      --store URL     to a database (calltrail store) instead; --keep is where they wait "
+    "while\n"
+    "                      it is away, and are merged when they are too many: nothing is lost\n"
+    "      --label K=V     with --every: a label that they have in a store; can be repeated\n"
     "      --no-follow     leave out the processes that it starts\n"
     "      --no-lines      do not read debug information; calltrail symbolize can do so later\n"
     "      --verify        walk every stack twice, in two ways, and compare\n";
@@ -47,6 +57,8 @@ static const char usage[] =
 static const char usage_end[] =
     "\n"
     "The exit status is the program's. SIGUSR2 to calltrail writes what there is so far.\n";
+
+enum { OPTION_EVERY = 1, OPTION_KEEP, OPTION_KEEP_BYTES, OPTION_STORE, OPTION_LABEL };
 
 enum { MOST_HZ = 100000, MOST_WINDOW = 63 << 10 };
 
@@ -115,10 +127,26 @@ static int print_help(const char *kind)
 }
 
 /* Takes an option that is no engine's. */
-static int take_option(int option, struct record_options *record, struct ct_error *err)
+static int take_option(int option, struct record_options *record, struct slice_options *slices,
+                       struct ct_error *err)
 {
     char *end;
     switch (option) {
+    case OPTION_EVERY:
+        slices->every = optarg;
+        break;
+    case OPTION_KEEP:
+        slices->keep = optarg;
+        break;
+    case OPTION_KEEP_BYTES:
+        slices->keep_bytes = optarg;
+        break;
+    case OPTION_STORE:
+        slices->store = optarg;
+        break;
+    case OPTION_LABEL:
+        vec_push(&slices->labels.items, optarg);
+        break;
     case 'F':
         record->rate_hz = strtoul(optarg, &end, 10);
         if (*end || !*optarg || record->rate_hz < 1 || record->rate_hz > MOST_HZ)
@@ -170,7 +198,7 @@ static int name_output(struct record_options *record, char **name, struct ct_err
                                          : "calltrail.%r.ctp";
     CT_TRY(job_file_name(job, pattern, name, err));
     record->output = *name;
-    if (!is_alone && job->rank == 0 && !strstr(pattern, "%r"))
+    if (!is_alone && job->rank == 0 && record->slices.every_s <= 0 && !strstr(pattern, "%r"))
         fprintf(stderr,
                 "calltrail: all ranks write %s, and the last one stays: -o FILE.%%r.ctp gives each "
                 "a file of its own\n",
@@ -179,7 +207,8 @@ static int name_output(struct record_options *record, char **name, struct ct_err
 }
 
 /* Runs what the options say; they are complete, but for the engine's own. */
-static int run(struct record_options *record, const struct given_options *given)
+static int run(struct record_options *record, const struct given_options *given,
+               struct slice_options *slices)
 {
     struct ct_error err;
     void *engine_options = NULL;
@@ -191,6 +220,8 @@ static int run(struct record_options *record, const struct given_options *given)
     if (status == CT_OK && record->engine->check)
         status = record->engine->check(engine_options, record, &err);
     char *output = NULL;
+    if (status == CT_OK)
+        status = slice_options_take(slices, record->output, record, &err);
     if (status == CT_OK)
         status = name_output(record, &output, &err);
     if (status != CT_OK)
@@ -204,18 +235,30 @@ static int run(struct record_options *record, const struct given_options *given)
 
 int cmd_record(int argc, char **argv)
 {
-    static const struct option own[] = {
-        {"frequency", required_argument, NULL, 'F'}, {"output", required_argument, NULL, 'o'},
-        {"event", required_argument, NULL, 'e'},     {"delay", required_argument, NULL, 'd'},
-        {"duration", required_argument, NULL, 'D'},  {"outside", no_argument, NULL, 'O'},
-        {"pid", required_argument, NULL, 'p'},       {"window", required_argument, NULL, 'w'},
-        {"no-follow", no_argument, NULL, 'n'},       {"no-lines", no_argument, NULL, 'L'},
-        {"verify", no_argument, NULL, 'v'},          {"engine", required_argument, NULL, 'E'},
-        {"help", optional_argument, NULL, 'h'},      {0}};
+    static const struct option own[] = {{"frequency", required_argument, NULL, 'F'},
+                                        {"output", required_argument, NULL, 'o'},
+                                        {"event", required_argument, NULL, 'e'},
+                                        {"delay", required_argument, NULL, 'd'},
+                                        {"duration", required_argument, NULL, 'D'},
+                                        {"outside", no_argument, NULL, 'O'},
+                                        {"pid", required_argument, NULL, 'p'},
+                                        {"window", required_argument, NULL, 'w'},
+                                        {"no-follow", no_argument, NULL, 'n'},
+                                        {"no-lines", no_argument, NULL, 'L'},
+                                        {"verify", no_argument, NULL, 'v'},
+                                        {"engine", required_argument, NULL, 'E'},
+                                        {"every", required_argument, NULL, OPTION_EVERY},
+                                        {"keep", required_argument, NULL, OPTION_KEEP},
+                                        {"keep-bytes", required_argument, NULL, OPTION_KEEP_BYTES},
+                                        {"store", required_argument, NULL, OPTION_STORE},
+                                        {"label", required_argument, NULL, OPTION_LABEL},
+                                        {"help", optional_argument, NULL, 'h'},
+                                        {0}};
     struct record_options record = {
         .rate_hz = 999, .follow = true, .job = job_find(), .engine = record_engine_at(0)};
     struct option *options = engine_options_with(own);
     struct given_options given = {0};
+    struct slice_options slices = {0};
     struct ct_error err;
     int status = -1, which = 0; /* -1: go on */
     opterr = 0;
@@ -229,7 +272,7 @@ int cmd_record(int argc, char **argv)
             status = option_error("record", argv);
         else if (option == ENGINE_OPTION)
             vec_push(&given.items, (struct given_option){options[which].name, optarg});
-        else if (take_option(option, &record, &err) != CT_OK)
+        else if (take_option(option, &record, &slices, &err) != CT_OK)
             status = usage_error("record", "%s", err.text);
     }
     record.command = argv + optind;
@@ -239,7 +282,8 @@ int cmd_record(int argc, char **argv)
     else if (status < 0 && !record.pids.items.count && optind == argc)
         status = usage_error("record", "a PROGRAM is needed, or -p PID");
     else if (status < 0)
-        status = run(&record, &given);
+        status = run(&record, &given, &slices);
+    slice_options_free(&slices);
     vec_free(&given.items);
     vec_free(&record.pids.items);
     free(options);

@@ -550,8 +550,9 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
 {
     struct collector c = {.recording = recording};
     const struct server *s = recording->server;
-    CT_TRY(profile_writer_open(recording->options->output, &c.writer, err));
-    if (!recording->is_written)
+    const char *output = recording->snapshot ? recording->snapshot : recording->options->output;
+    CT_TRY(profile_writer_open(output, &c.writer, err));
+    if (!recording->is_written && !recording->snapshot)
         profile_writer_keep_old(c.writer);
     c.is_whole = recording->options->delay_s == 0 && recording->options->duration_s == 0;
     metrics_add(&c.metrics, c.writer, &s->events, s->period_ns);

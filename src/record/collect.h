@@ -12,6 +12,8 @@ struct recording {
     struct perf_samples *perf; /* NULL: no perf events */
     const char *program;       /* path */
     bool is_written;           /* a snapshot, which the profile then replaces */
+    const char *snapshot;      /* where it goes instead; NULL: to the output */
+    struct slices *slices;     /* NULL: one profile at the end */
     int wait_status;           /* of the first process */
     bool has_usage;            /* CPU time of it and of the children that it waited for */
     double utime_s, stime_s;

@@ -16,6 +16,21 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Recording in slices: a profile for each so many seconds, in a folder. */
+struct record_slices {
+    double every_s;        /* 0: no slices, but one profile */
+    const char *folder;    /* where they go */
+    uint64_t folder_bytes; /* that they may have there */
+    char *const *labels;   /* key=value of each; ends with NULL */
+    /*
+     * Takes them from there to somewhere else, in a process of its own: the descriptor has a byte
+     * for each that is new, and ends when there will be no more. NULL: they stay, and the oldest go
+     * when there are too many. Returns how many are left.
+     */
+    unsigned (*carry)(const void *context, const char *folder, uint64_t bytes, int wake);
+    const void *carry_context;
+};
+
 struct record_options {
     const char *output;
     struct job job; /* where it runs */
@@ -33,7 +48,8 @@ struct record_options {
     bool outside;               /* no runtime gets into the program */
     struct record_pids {
         VEC(pid_t) items;
-    } pids;                /* processes that run already, instead of a program */
+    } pids; /* processes that run already, instead of a program */
+    struct record_slices slices;
     uint64_t window_bytes; /* of the stack, from outside; 0: as usual */
 };
 

@@ -6,6 +6,7 @@
 #include "record/prepare.h"
 #include "record/record.h"
 #include "record/server.h"
+#include "record/slices.h"
 #include "record/target.h"
 #include "record/tick_cost.h"
 #include "record/witness.h"
@@ -153,6 +154,10 @@ static void supervise(struct server *server, pid_t child, int signals, struct re
         }
         if (wait[0].revents & POLLIN)
             take_signal(signals, child, recording, witness, stamp);
+        if (recording->slices && slices_due(recording->slices)) {
+            measure_ticks(recording, stamp);
+            slices_take(recording->slices, recording);
+        }
         struct rusage usage;
         siginfo_t ended = {0};
         if (waitid(P_PID, (id_t)child, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid)
@@ -263,8 +268,8 @@ static int begin_perf(struct perf_samples *perf, struct recording *recording, pi
 }
 
 static int run_program(const struct record_options *options, struct server *server,
-                       const char *path, const char *runtime, int *exit_status,
-                       struct ct_error *err)
+                       struct slices *slices, const char *path, const char *runtime,
+                       int *exit_status, struct ct_error *err)
 {
     static const int passed[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
     sigset_t handled, before;
@@ -288,7 +293,7 @@ static int run_program(const struct record_options *options, struct server *serv
         run_child(options, server, path, runtime, &before, gate);
     struct perf_samples perf = {0};
     struct outside_children children;
-    struct recording recording = {.options = options, .server = server};
+    struct recording recording = {.options = options, .server = server, .slices = slices};
     outside_children_begin(&children, server, options);
     int status = CT_OK;
     close(gate[0]);
@@ -313,7 +318,7 @@ static int run_program(const struct record_options *options, struct server *serv
             perf_rings_pause(&perf.rings, true);
             perf_samples_read(&perf);
         }
-        status = collect_profile(&recording, err);
+        status = slices ? slices_end(slices, &recording, err) : collect_profile(&recording, err);
         if (status == CT_OK && second_output(options))
             status = options->engine->write_output(server, second_output(options), err);
         say_what_is_missing(server, path);
@@ -474,7 +479,8 @@ static int find_program(struct record_options *options, char **path, struct ct_e
 static int prepare(const struct record_options *options, const char *path, char **runtime,
                    struct ct_error *err)
 {
-    CT_TRY(check_output(options->output, true, err));
+    if (options->slices.every_s <= 0)
+        CT_TRY(check_output(options->output, true, err));
     CT_TRY(check_output(second_output(options), false, err));
     if (!path)
         return CT_OK;
@@ -490,21 +496,24 @@ int record_run(const struct record_options *asked, int *exit_status, struct ct_e
 {
     char *path = NULL, *runtime = NULL;
     struct server server;
+    struct slices slices;
     struct record_options chosen = *asked;
     const struct record_options *options = &chosen;
     int status = find_program(&chosen, &path, err);
     if (status == CT_OK)
         status = prepare(options, path, &runtime, err);
     if (status == CT_OK && (status = open_server(&server, options, err)) == CT_OK) {
-        if (options->outside)
-            status = outside_run(options, &server, path, exit_status, err);
-        else if ((status = make_preloadable(&server, &runtime, err)) == CT_OK)
-            status = run_program(options, &server, path, runtime, exit_status, err);
+        struct slices *used = options->slices.every_s > 0 ? &slices : NULL;
+        status = slices_begin(&slices, options, &server, err);
+        if (status == CT_OK && options->outside)
+            status = outside_run(options, &server, used, path, exit_status, err);
+        else if (status == CT_OK && (status = make_preloadable(&server, &runtime, err)) == CT_OK)
+            status = run_program(options, &server, used, path, runtime, exit_status, err);
         bool keep = status != CT_OK && server.arenas.count;
         if (keep)
             say_how_to_recover(err, server.folder.path);
         server_close(&server, keep);
-        if (status == CT_OK && !options->no_lines)
+        if (status == CT_OK && !options->no_lines && !used)
             look_up_lines(options->output);
     }
     free(path);
@@ -529,6 +538,8 @@ int record_recover(const char *folder, const char *output, struct ct_error *err)
     server_look_around(&server); /* for the CPU time of what goes on */
     measure_ticks(&recording, take_stamp());
     int status = collect_profile(&recording, err);
+    if (status == CT_OK)
+        status = slices_recover(server.folder.path, output, err);
     if (status == CT_OK && in_use)
         fprintf(stderr,
                 "calltrail: %zu process%s on: this is what there is so far; recover %s again "

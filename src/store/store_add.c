@@ -7,6 +7,7 @@
 #include "store/store_content.h"
 
 #include "base/utf8.h"
+#include "profile/slice.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -117,7 +118,7 @@ static int settle(struct addition *a, enum content_kind kind, struct ct_error *e
 static void find_times(struct addition *a)
 {
     const struct profile *p = a->profile;
-    const struct ctp_fact *fact = profile_find_fact(p, CTP_SCOPE_PROFILE, 0, "slice_start_ns");
+    const struct ctp_fact *fact = profile_find_fact(p, CTP_SCOPE_PROFILE, 0, FACT_SLICE_START);
     const struct timespec *written = &p->file.status.st_mtim;
     for (uint32_t i = 0; i < profile_process_count(p); i++) {
         const struct ctp_process *process = profile_process(p, i);
@@ -129,7 +130,7 @@ static void find_times(struct addition *a)
         a->taken_ns = (uint64_t)written->tv_sec * 1000000000 + (uint64_t)written->tv_nsec;
     if (fact && fact->type == CTP_I64)
         a->taken_ns = fact->value;
-    fact = profile_find_fact(p, CTP_SCOPE_PROFILE, 0, "slice_end_ns");
+    fact = profile_find_fact(p, CTP_SCOPE_PROFILE, 0, FACT_SLICE_END);
     if (fact && fact->type == CTP_I64)
         a->ended_ns = fact->value;
     if (a->ended_ns < a->taken_ns)
@@ -142,6 +143,21 @@ static bool has_label(const struct store_labels *labels, const char *key)
         if (strcmp(labels->items.items[i].key, key) == 0)
             return true;
     return false;
+}
+
+/* Those that the recorder was given. */
+static void add_recorded_labels(const struct profile *p, struct store_labels *all)
+{
+    struct profile_range facts = profile_facts_of(p, CTP_SCOPE_PROFILE, 0);
+    size_t prefix = strlen(FACT_LABEL);
+    for (uint32_t i = facts.first; i < facts.end; i++) {
+        const struct ctp_fact *fact = profile_fact(p, i);
+        const char *key = profile_string(p, fact->key);
+        if (fact->type == CTP_STRING && strncmp(key, FACT_LABEL, prefix) == 0 && key[prefix] &&
+            !has_label(all, key + prefix))
+            vec_push(&all->items,
+                     (struct store_label){key + prefix, profile_string(p, fact->value)});
+    }
 }
 
 /* Keys and values as two arrays: those that are given, and what the profile says itself. */
@@ -158,8 +174,9 @@ static void write_labels(const struct addition *a, const struct store_labels *gi
     struct store_labels all = {0};
     for (size_t i = 0; i < given->items.count; i++)
         vec_push(&all.items, given->items.items[i]);
+    add_recorded_labels(p, &all);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (*own[i].value && !has_label(given, own[i].key))
+        if (*own[i].value && !has_label(&all, own[i].key))
             vec_push(&all.items, own[i]);
     wire_array(keys, TYPE_TEXT, all.items.count);
     wire_array(values, TYPE_TEXT, all.items.count);

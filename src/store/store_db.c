@@ -99,7 +99,7 @@ int db_fail(const struct store *store, const char *what, struct ct_error *err)
 }
 
 /* What libpq says of a URL that it cannot read may be a part of it: that is not repeated. */
-static int check_url(const char *url, struct ct_error *err)
+int db_check_url(const char *url, struct ct_error *err)
 {
     PQconninfoOption *options = PQconninfoParse(url, NULL);
     if (!options)
@@ -120,7 +120,7 @@ static int check_url(const char *url, struct ct_error *err)
 
 int db_connect(const char *url, struct store *out, struct ct_error *err)
 {
-    CT_TRY(check_url(url, err));
+    CT_TRY(db_check_url(url, err));
     /* Later ones count, so the address has the last word, but for the encoding. */
     static const char *const words[] = {"connect_timeout", "tcp_user_timeout", "application_name",
                                         "dbname",          "client_encoding",  NULL};

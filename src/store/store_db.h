@@ -54,6 +54,7 @@ struct store {
  * A URL or key=value words, as libpq has them. A password in it is refused: everybody who can list
  * processes would see it.
  */
+int db_check_url(const char *url, struct ct_error *err);
 int db_connect(const char *url, struct store *out, struct ct_error *err);
 void db_close(struct store *store);
 

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "record/collect.h"
 #include "record/outside/outside_attach.h"
+#include "record/slices.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -233,6 +234,8 @@ static void supervise(struct run *run)
             looked_s = now_s();
         }
         take_signal(run);
+        if (run->recording.slices && slices_due(run->recording.slices))
+            slices_take(run->recording.slices, &run->recording);
         if (run->child ? has_child_ended(run) : have_ended(run))
             break;
     }
@@ -273,7 +276,8 @@ static int finish(struct run *run, const char *path, int *exit_status, struct ct
     if (run->child)
         *exit_status =
             WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-    int status = collect_profile(&run->recording, err);
+    int status = run->recording.slices ? slices_end(run->recording.slices, &run->recording, err)
+                                       : collect_profile(&run->recording, err);
     say_what_is_missing(run, path);
     return status;
 }
@@ -289,13 +293,16 @@ static struct outside_wanted wanted_by(const struct record_options *options,
                                    .window_bytes = options->window_bytes};
 }
 
-int outside_run(const struct record_options *options, struct server *server, const char *path,
-                int *exit_status, struct ct_error *err)
+int outside_run(const struct record_options *options, struct server *server, struct slices *slices,
+                const char *path, int *exit_status, struct ct_error *err)
 {
     static const int taken[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-    struct run run = {
-        .options = options,
-        .recording = {.options = options, .server = server, .wait_status = -1, .ticks_per_ns = 1}};
+    struct run run = {.options = options,
+                      .recording = {.options = options,
+                                    .server = server,
+                                    .slices = slices,
+                                    .wait_status = -1,
+                                    .ticks_per_ns = 1}};
     struct outside_wanted wanted = wanted_by(options, server);
     sigset_t handled, before;
     *exit_status = 0;

@@ -7,10 +7,12 @@
 
 /*
  * Runs the program at `path`, or records the processes of the options, and writes the profile.
+ * `slices` is NULL for one profile at the end.
  * `exit_status` is the program's, as a shell would see it; of processes it is 0.
  */
-int outside_run(const struct record_options *options, struct server *server, const char *path,
-                int *exit_status, struct ct_error *err);
+struct slices;
+int outside_run(const struct record_options *options, struct server *server, struct slices *slices,
+                const char *path, int *exit_status, struct ct_error *err);
 
 /* Whether the events of a process could be had; the error says why not. */
 int outside_try(pid_t pid, bool in_kernel, struct ct_error *err);
