@@ -9,8 +9,8 @@
 const char *report_name(enum report_kind kind)
 {
     static const char *const names[REPORT_KINDS] = {
-        "summary", "contexts", "topdown", "bottomup",  "flat",   "callers",
-        "callees", "lines",    "threads", "processes", "phases", "kctx",
+        "summary", "contexts", "topdown",   "bottomup", "flat", "callers", "callees",
+        "lines",   "threads",  "processes", "phases",   "kctx", "flame",   "structure",
     };
     return names[kind];
 }
@@ -34,6 +34,8 @@ void report_prepare(const struct report_options *options, struct view_options *v
     view->grouping = grouping_of(options->kind);
     view->with_counts = options->kind == REPORT_SUMMARY || options->kind == REPORT_TOPDOWN ||
                         options->kind == REPORT_CALLEES;
+    if (options->kind == REPORT_STRUCTURE)
+        view->labels.identity = LABEL_BY_LINE;
     if (options->kind != REPORT_LINES)
         return;
     view->labels.identity = options->assembly ? LABEL_BY_ADDRESS : LABEL_BY_LINE;
@@ -142,6 +144,10 @@ int report_print(const struct view *view, const struct report_options *options,
 {
     bool *wanted = NULL;
     struct asm_listing listing;
+    if (options->kind == REPORT_FLAME) {
+        report_flame(view, options, terminal->out);
+        return CT_OK;
+    }
     if (options->function)
         CT_TRY(find_function(view, options->function, &wanted, err));
     if (options->assembly && report_asm_open(view, options, wanted, &listing, err) != CT_OK) {
@@ -178,6 +184,9 @@ int report_print(const struct view *view, const struct report_options *options,
     case REPORT_PROCESSES:
     case REPORT_PHASES:
         report_groups(&sheet, options);
+        break;
+    case REPORT_STRUCTURE:
+        report_structure(&sheet, options);
         break;
     default:
         report_tree(&sheet, options, wanted, "rows", NULL);

@@ -21,6 +21,8 @@ enum report_kind {
     REPORT_PROCESSES,
     REPORT_PHASES,
     REPORT_KCTX,
+    REPORT_FLAME,
+    REPORT_STRUCTURE,
     REPORT_KINDS
 };
 
@@ -63,6 +65,10 @@ void report_contexts(struct sheet *sheet, const struct report_options *options, 
 void report_flat(struct sheet *sheet, const struct report_options *options, const char *key,
                  const char *heading);
 void report_groups(struct sheet *sheet, const struct report_options *options);
+void report_structure(struct sheet *sheet, const struct report_options *options);
+
+/* Not a sheet, but a picture: SVG. */
+void report_flame(const struct view *view, const struct report_options *options, FILE *out);
 
 /* Topdown, bottomup, callers and callees; `wanted` are the labels of the function of the latter. */
 void report_tree(struct sheet *sheet, const struct report_options *options, const bool *wanted,
