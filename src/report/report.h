@@ -5,8 +5,8 @@
 #define REPORT_REPORT_H
 
 #include "query/outline.h"
-#include "report/sheet.h"
 #include "query/source_text.h"
+#include "report/sheet.h"
 
 enum report_kind {
     REPORT_SUMMARY,
