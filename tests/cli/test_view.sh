@@ -49,6 +49,49 @@ END
 holds html-has-all sh -c 'set -- $(python3 data.py "$0" large.ctp --min-share 0) && [ "$1" = 20000 ] && [ "$2" = 0 ]' "$CALLTRAIL"
 holds html-cut sh -c 'set -- $(python3 data.py "$0" large.ctp --min-share 0.5) && [ "$1" -lt 4000 ] && [ "$2" -gt 16000 ]' "$CALLTRAIL"
 
+# ---- What report has of the page: a picture, and the structure of the program
+
+cat >flame.py <<'END'
+import subprocess, sys, xml.dom.minidom
+calltrail, profile = sys.argv[1:3]
+text = subprocess.run([calltrail, "report", "--view", "flame", profile], capture_output=True, check=True).stdout
+picture = xml.dom.minidom.parseString(text)
+groups, rows = picture.getElementsByTagName("g"), {}
+for group in groups:
+    rect = group.getElementsByTagName("rect")[0]
+    x, y, width = (float(rect.getAttribute(key)) for key in ("x", "y", "width"))
+    assert 9 <= x and x + width <= 1192, "outside of the picture"
+    rows.setdefault(y, []).append((x, width))
+assert len(groups) > 20 and len(rows) > 3
+for row in rows.values():
+    row.sort()
+    assert all(a + width <= b + 0.02 for (a, width), (b, _) in zip(row, row[1:])), "frames lie upon each other"
+assert {node.tagName for node in picture.getElementsByTagName("*")} == {"svg", "rect", "text", "title", "g"}, "a name has become an element"
+END
+"$GEN_PROFILE" --seed 4 --nodes 600 --hostile hostile.ctp
+holds flame-is-a-picture python3 flame.py "$CALLTRAIL" small.ctp
+holds flame-of-hostile-names python3 flame.py "$CALLTRAIL" hostile.ctp
+refused flame-is-not-json 2 'is SVG' report --view flame --json small.ctp
+
+cat >structure.py <<'END'
+import json, subprocess, sys
+answer = subprocess.run([sys.argv[1], "report", "--view", "structure", "--json", "--limit", "0", sys.argv[2]], capture_output=True, check=True)
+report = json.loads(answer.stdout)
+sums, path, kinds = {}, [], ["module", "file", "function", "line"]
+for number, row in enumerate(report["rows"]):
+    del path[row["depth"]:]
+    assert row["kind"] == kinds[row["depth"]], row
+    sums[path[-1] if path else None] = sums.get(path[-1] if path else None, 0) + int(row["self"])
+    path.append(number)
+assert sums[None] == int(report["total"]), "the modules are not the whole"
+for number, value in sums.items():
+    if number is not None:
+        row = report["rows"][number]
+        # Only a function can have cost of which the line is not known.
+        assert value == int(row["self"]) or (row["kind"] == "function" and value < int(row["self"])), row
+END
+holds structure-adds-up python3 structure.py "$CALLTRAIL" large.ctp
+
 # ---- The server
 
 cat >server.py <<'END'
