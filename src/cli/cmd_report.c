@@ -18,7 +18,8 @@ static const char usage[] =
     "\n"
     "views:\n"
     "  --view NAME        summary (the default), contexts, topdown, bottomup, flat, kctx,\n"
-    "                     threads, processes, phases or ranks (of an MPI job)\n"
+    "                     structure (module, file, function, line), threads, processes, phases\n"
+    "                     or ranks (of an MPI job); flame is the flame graph as SVG\n"
     "  --callers FN       who calls the function, and who calls those\n"
     "  --callees FN       what the function calls, in all contexts together\n"
     "  --lines FN         the function's source with the cost of every line\n"
@@ -298,24 +299,27 @@ static int settle(struct options *o)
                            "--hot-path is for trees: topdown, bottomup, callers, callees");
     if (o->report.sort != SORT_DEFAULT && kind != REPORT_FLAT && !tree)
         return usage_error("report", "--sort is for the flat view and for trees");
+    if (kind == REPORT_FLAME && !text)
+        return usage_error("report", "--view flame is SVG, not JSON or CSV");
     if (o->report.sort == SORT_SELF && tree)
         return usage_error("report", "--sort: trees are sorted by total or name");
     if (kind != REPORT_LINES && (o->report.assembly || o->source_folders.count))
         return usage_error("report", "--asm and --source-dir go with --lines FN");
-    for (size_t i = 0; i < o->refinements.count && kind == REPORT_LINES; i++)
-        if (o->refinements.items[i].kind == REFINE_FOLD_RECURSION)
-            return usage_error("report",
-                               "--fold-recursion is not for --lines: a line of a function "
-                               "is counted once anyway");
+    for (size_t i = 0; i < o->refinements.count; i++)
+        if (o->refinements.items[i].kind == REFINE_FOLD_RECURSION &&
+            (kind == REPORT_LINES || kind == REPORT_STRUCTURE))
+            return usage_error("report", "--fold-recursion is not for lines: a line of a function "
+                                         "is counted once anyway");
     if (!o->limit_given)
-        o->report.limit = !text                 ? MACHINE_ROWS
-                          : tree                ? TREE_ROWS
-                          : kind == REPORT_KCTX ? KCTX_ROWS
-                                                : TABLE_ROWS;
+        o->report.limit = kind == REPORT_FLAME               ? 0
+                          : !text                            ? MACHINE_ROWS
+                          : tree || kind == REPORT_STRUCTURE ? TREE_ROWS
+                          : kind == REPORT_KCTX              ? KCTX_ROWS
+                                                             : TABLE_ROWS;
     /* `calltrail kctx` has options for these. */
     o->report.explain_percent = REPORT_EXPLAIN_PERCENT;
     o->report.k = REPORT_K;
-    if (!o->min_share_given && text && tree)
+    if (!o->min_share_given && text && (tree || kind == REPORT_STRUCTURE))
         o->report.min_share = TREE_MIN_SHARE;
     o->report.sources = (struct source_folders){o->source_folders.items, o->source_folders.count};
     report_prepare(&o->report, &o->view);
@@ -337,7 +341,7 @@ static int print_report(const struct options *o, struct ct_error *err)
     if (status == CT_OK)
         status = view_open(&profile, &o->view, &view, err);
     if (status == CT_OK) {
-        bool text = o->report.format == SHEET_TEXT;
+        bool text = o->report.format == SHEET_TEXT && o->report.kind != REPORT_FLAME;
         struct terminal terminal = terminal_open(o->color, text && !o->no_pager);
         status = report_print(&view, &o->report, &terminal, err);
         terminal_close(&terminal);

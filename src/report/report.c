@@ -11,8 +11,8 @@ enum { MATCHES_SHOWN = 10 };
 const char *report_name(enum report_kind kind)
 {
     static const char *const names[REPORT_KINDS] = {
-        "summary", "contexts", "topdown",   "bottomup", "flat", "callers", "callees",
-        "lines",   "threads",  "processes", "phases",   "kctx", "ranks",
+        "summary", "contexts",  "topdown", "bottomup", "flat",  "callers", "callees",   "lines",
+        "threads", "processes", "phases",  "kctx",     "ranks", "flame",   "structure",
     };
     return names[kind];
 }
@@ -39,6 +39,8 @@ void report_prepare(const struct report_options *options, struct view_options *v
     view->with_counts = options->kind == REPORT_SUMMARY || options->kind == REPORT_TOPDOWN ||
                         options->kind == REPORT_CALLEES;
     view->without_bounds = !options->with_bounds && options->format == SHEET_TEXT;
+    if (options->kind == REPORT_STRUCTURE)
+        view->labels.identity = LABEL_BY_LINE;
     if (options->kind != REPORT_LINES)
         return;
     view->labels.identity = options->assembly ? LABEL_BY_ADDRESS : LABEL_BY_LINE;
@@ -162,6 +164,10 @@ int report_print(const struct view *view, const struct report_options *options,
                        "calltrail record), or merged with --join-ranks",
                        view->profile->name);
     terminal->full_names = options->full_names;
+    if (options->kind == REPORT_FLAME) {
+        report_flame(view, options, terminal->out);
+        return CT_OK;
+    }
     if (options->function)
         CT_TRY(choose_functions(view, options->function, &choice, err));
     if (options->function)
@@ -216,6 +222,9 @@ int report_print(const struct view *view, const struct report_options *options,
         break;
     case REPORT_RANKS:
         report_ranks(&sheet, options);
+        break;
+    case REPORT_STRUCTURE:
+        report_structure(&sheet, options);
         break;
     default:
         report_tree(&sheet, options, wanted, "rows", NULL);

@@ -5,8 +5,8 @@
 #define REPORT_REPORT_H
 
 #include "query/outline.h"
-#include "report/sheet.h"
 #include "query/source_text.h"
+#include "report/sheet.h"
 
 enum report_kind {
     REPORT_SUMMARY,
@@ -22,6 +22,8 @@ enum report_kind {
     REPORT_PHASES,
     REPORT_KCTX,
     REPORT_RANKS,
+    REPORT_FLAME,
+    REPORT_STRUCTURE,
     REPORT_KINDS
 };
 
@@ -70,6 +72,10 @@ void report_ranks(struct sheet *sheet, const struct report_options *options);
 
 /* Does any process have a rank? */
 bool report_has_ranks(const struct profile *profile);
+void report_structure(struct sheet *sheet, const struct report_options *options);
+
+/* Not a sheet, but a picture: SVG. */
+void report_flame(const struct view *view, const struct report_options *options, FILE *out);
 
 /* Topdown, bottomup, callers and callees; `wanted` are the labels of the function of the latter. */
 void report_tree(struct sheet *sheet, const struct report_options *options, const bool *wanted,

@@ -4,8 +4,8 @@
  * The view has a label for every line of the function, so that filters apply here as everywhere. A
  * line that is on a path twice, by recursion, is counted once.
  */
-#include "report/report.h"
 #include "query/source_text.h"
+#include "report/report.h"
 
 #include <inttypes.h>
 #include <string.h>

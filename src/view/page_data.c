@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "query/count.h"
+#include "query/flat.h"
 #include "query/view.h"
 #include "view/page_sources.h"
 
@@ -226,6 +227,38 @@ static void node_arrays(struct page *page, array_list *list)
     }
 }
 
+/*
+ * Functions as they are in the whole profile, where the page does not have all of it: "flatSelf"
+ * and "flatTotal" by label, for each metric. Behind the profile's labels the page has two more,
+ * that of what was cut and that of cost without a context; a view has only the latter.
+ */
+static int flat_arrays(struct page *page, array_list *list, struct ct_error *err)
+{
+    const struct profile *p = page->profile;
+    size_t labels = page->labels.items.count;
+    for (uint32_t metric = 0; metric < p->metric_count; metric++) {
+        struct view_options options = {.metric = profile_string(p, profile_metric(p, metric)->name),
+                                       .thread = page->options->thread,
+                                       .process = page->options->process,
+                                       .phase = page->options->phase,
+                                       .labels = page->labels.options};
+        struct view view;
+        CT_TRY(view_open(p, &options, &view, err));
+        double *self = own_f64(list, "flatSelf", labels + 2);
+        double *total = own_f64(list, "flatTotal", labels + 2);
+        uint32_t count;
+        struct flat_row *rows = flat_rows(&view, &count);
+        for (uint32_t i = 0; i < count; i++) {
+            size_t at = rows[i].label < labels ? rows[i].label : labels + 1;
+            self[at] = (double)rows[i].self;
+            total[at] = (double)rows[i].total;
+        }
+        free(rows);
+        view_close(&view);
+    }
+    return CT_OK;
+}
+
 static void write_array_list(struct json *j, const array_list *list)
 {
     json_open(j, "arrays", '[');
@@ -292,26 +325,32 @@ static void write_padded(FILE *out, const void *bytes, size_t size)
     fwrite(zeros, 1, -size % 8, out);
 }
 
-static void write_page(struct page *page)
+static int write_page(struct page *page, struct ct_error *err)
 {
     array_list list = {0};
     struct string_pool files;
+    size_t size = 0;
+    char *header = NULL;
     strings_init(&files);
     frame_arrays(page, &list, &files);
     node_arrays(page, &list);
-    size_t size;
-    char *header = header_text(page, &list, &files, &size);
-    uint64_t length = size;
-    fwrite(&length, sizeof length, 1, page->out);
-    write_padded(page->out, header, size);
+    int status = page->cut.left_out ? flat_arrays(page, &list, err) : CT_OK;
+    if (status == CT_OK) {
+        header = header_text(page, &list, &files, &size);
+        uint64_t length = size;
+        fwrite(&length, sizeof length, 1, page->out);
+        write_padded(page->out, header, size);
+    }
     for (size_t i = 0; i < list.count; i++) {
-        write_padded(page->out, list.items[i].items,
-                     list.items[i].count * list.items[i].size_bytes);
-        free(list.items[i].owned);
+        const struct array *array = &list.items[i];
+        if (status == CT_OK)
+            write_padded(page->out, array->items, array->count * array->size_bytes);
+        free(array->owned);
     }
     vec_free(&list);
     strings_free(&files);
     free(header);
+    return status;
 }
 
 int page_data_write(const struct profile *p, const struct page_options *options, FILE *out,
@@ -326,10 +365,10 @@ int page_data_write(const struct profile *p, const struct page_options *options,
     labels_init(&page.labels, p, &by_code);
     labels_init(&page.lines, p, &by_line);
     page_cut(&page.labels, &options->cut, &page.cut);
-    write_page(&page);
+    int status = write_page(&page, err);
     page_cut_free(&page.cut);
     vec_free(&page.places);
     labels_free(&page.lines);
     labels_free(&page.labels);
-    return CT_OK;
+    return status;
 }

@@ -16,6 +16,7 @@
 struct page_options {
     struct page_cut_options cut;
     struct source_folders sources;
+    const char *thread, *process, *phase; /* what is looked at, as in a view; NULL: all */
     bool keep_mangled;
     bool with_sources; /* lines of source that cost something are a part of it */
 };

@@ -121,6 +121,9 @@ static enum MHD_Result answer_data(const struct page_server *server,
     char *bytes;
     size_t size;
     struct page_options options = server->options;
+    options.thread = wanted.thread;
+    options.process = wanted.process;
+    options.phase = wanted.phase;
     if (closer_look_begin(&server->profiles[index], &wanted, &options.cut, &err) != CT_OK)
         return answer_text(connection, MHD_HTTP_BAD_REQUEST, err.text);
     int status = make_data(&server->profiles[index], &options, &bytes, &size, &err);

@@ -24,21 +24,73 @@ calltrail, profile, options = sys.argv[1], sys.argv[2], sys.argv[3:]
 html = subprocess.run([calltrail, "html", "-o", "-", *options, profile], capture_output=True, check=True).stdout
 data = gzip.decompress(base64.b64decode(re.search(rb'class="data">([^<]*)<', html)[1]))
 (length,) = struct.unpack_from("<Q", data)
-header, at, values, counts = json.loads(data[8:8 + length]), 8 + -(-length // 8) * 8, [], {}
+header, at, values, arrays = json.loads(data[8:8 + length]), 8 + -(-length // 8) * 8, [], {}
 for name, kind, count in header["arrays"]:
-    counts[name] = count
+    arrays[name] = struct.unpack_from(f"<{count}{'d' if kind == 'f64' else 'I'}", data, at)
     if name == "values":
-        values.append(sum(struct.unpack_from(f"<{count}d", data, at)))
+        values.append(arrays[name])
     at += -(-count * (8 if kind == "f64" else 4) // 8) * 8
 assert at == len(data), "bytes that no array has"
-for metric, value in zip(header["metrics"], values):
-    report = subprocess.run([calltrail, "report", "--view", "flat", "--json", "--metric", metric["name"], profile], capture_output=True, check=True)
-    assert int(json.loads(report.stdout)["total"]) == value, metric["name"]
-print(counts["nodeParent"], header["cut"]["leftOut"])
+
+def total(*selection):
+    report = subprocess.run([calltrail, "report", "--view", "flat", "--json", *selection, profile], capture_output=True, check=True)
+    return int(json.loads(report.stdout)["total"])
+
+for metric, array in zip(header["metrics"], values):
+    assert total("--metric", metric["name"]) == sum(array), metric["name"]
+first = arrays["rootFirst"]
+for index, (_, number, _) in enumerate(header["threads"]):
+    ranges = [(first[i], first[i + 1]) for i, thread in enumerate(arrays["rootThread"]) if thread == index]
+    assert total("--thread", str(number)) == sum(sum(values[0][a:b]) for a, b in ranges), number
+assert all(parent == 0xffffffff or parent < node for node, parent in enumerate(arrays["nodeParent"])), "parents come first"
+print(len(arrays["nodeParent"]), header["cut"]["leftOut"])
 END
 "$GEN_PROFILE" --seed 2 --nodes 20000 --threads 5 --metrics 3 large.ctp
 holds html-has-all sh -c 'set -- $(python3 data.py "$0" large.ctp --min-share 0) && [ "$1" = 20000 ] && [ "$2" = 0 ]' "$CALLTRAIL"
 holds html-cut sh -c 'set -- $(python3 data.py "$0" large.ctp --min-share 0.5) && [ "$1" -lt 4000 ] && [ "$2" -gt 16000 ]' "$CALLTRAIL"
+
+# ---- What report has of the page: a picture, and the structure of the program
+
+cat >flame.py <<'END'
+import subprocess, sys, xml.dom.minidom
+calltrail, profile = sys.argv[1:3]
+text = subprocess.run([calltrail, "report", "--view", "flame", profile], capture_output=True, check=True).stdout
+picture = xml.dom.minidom.parseString(text)
+groups, rows = picture.getElementsByTagName("g"), {}
+for group in groups:
+    rect = group.getElementsByTagName("rect")[0]
+    x, y, width = (float(rect.getAttribute(key)) for key in ("x", "y", "width"))
+    assert 9 <= x and x + width <= 1192, "outside of the picture"
+    rows.setdefault(y, []).append((x, width))
+assert len(groups) > 20 and len(rows) > 3
+for row in rows.values():
+    row.sort()
+    assert all(a + width <= b + 0.02 for (a, width), (b, _) in zip(row, row[1:])), "frames lie upon each other"
+assert {node.tagName for node in picture.getElementsByTagName("*")} == {"svg", "rect", "text", "title", "g"}, "a name has become an element"
+END
+"$GEN_PROFILE" --seed 4 --nodes 600 --hostile hostile.ctp
+holds flame-is-a-picture python3 flame.py "$CALLTRAIL" small.ctp
+holds flame-of-hostile-names python3 flame.py "$CALLTRAIL" hostile.ctp
+refused flame-is-not-json 2 'is SVG' report --view flame --json small.ctp
+
+cat >structure.py <<'END'
+import json, subprocess, sys
+answer = subprocess.run([sys.argv[1], "report", "--view", "structure", "--json", "--limit", "0", sys.argv[2]], capture_output=True, check=True)
+report = json.loads(answer.stdout)
+sums, path, kinds = {}, [], ["module", "file", "function", "line"]
+for number, row in enumerate(report["rows"]):
+    del path[row["depth"]:]
+    assert row["kind"] == kinds[row["depth"]], row
+    sums[path[-1] if path else None] = sums.get(path[-1] if path else None, 0) + int(row["self"])
+    path.append(number)
+assert sums[None] == int(report["total"]), "the modules are not the whole"
+for number, value in sums.items():
+    if number is not None:
+        row = report["rows"][number]
+        # Only a function can have cost of which the line is not known.
+        assert value == int(row["self"]) or (row["kind"] == "function" and value < int(row["self"])), row
+END
+holds structure-adds-up python3 structure.py "$CALLTRAIL" large.ctp
 
 # ---- The server
 
@@ -70,7 +122,11 @@ def send(raw, whole=True):
 def get(path, host=f"127.0.0.1:{port}", method="GET", extra=""):
     return send(f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n{extra}Connection: close\r\n\r\n".encode("utf-8", "surrogateescape"))
 
+failures = 0
+
 def check(name, got, *wanted):
+    global failures
+    failures += got not in wanted
     print(f"ok server-{name}" if got in wanted else f"FAIL server-{name}: {got}, not {wanted}")
 
 for path in ("", "page.js", "page.css", "profiles", "data", "data?profile=0", "data?thread=1000", "data?zoom=1.2"):
@@ -127,7 +183,8 @@ check("after-nonsense", get(f"/{token}/data?zoom=1"), 200)
 check("lives", server.poll(), None)
 server.send_signal(signal.SIGINT)
 check("ends-with-ctrl-c", server.wait(60), 0)
+sys.exit(failures > 0)
 END
-python3 server.py "$CALLTRAIL" || fail server "it stopped"
+python3 server.py "$CALLTRAIL" || failures=$((failures + 1))
 
 [ $failures -eq 0 ]

@@ -1,13 +1,14 @@
 /*
- * Any bytes as a profile: open, walk every accessor, check, print. Nothing may crash, hang or take
- * more memory than the bytes suggest. The bytes are tried as they are, and with the hashes put
- * right, so that what a mutation changed is looked at rather than refused.
+ * Any bytes as a profile: open, walk every accessor, check, print, make a page of it. Nothing may
+ * crash, hang or take more memory than the bytes suggest. The bytes are tried as they are, and with
+ * the hashes put right, so that what a mutation changed is looked at rather than refused.
  *
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined … tests/fuzz/fuzz_profile.c
  *     ./fuzz_profile -max_len=65536 CORPUS      (seeds: gen_profile --nodes 20 …)
  */
 #include "../ctp_rehash.h"
 #include "profile/profile.h"
+#include "view/page_data.h"
 
 #include <stdlib.h>
 
@@ -77,6 +78,17 @@ static void walk_nodes(const struct profile *p)
     }
 }
 
+/* All of it, and cut; as the commands do, when the tables are valid. */
+static void make_pages(const struct profile *p, FILE *out)
+{
+    struct ct_error err;
+    static const struct page_options all, cut = {.cut = {.min_share = 2, .nodes_max = 10}};
+    if (profile_validate_tables(p, &err) != CT_OK)
+        return;
+    page_data_write(p, &all, out, &err);
+    page_data_write(p, &cut, out, &err);
+}
+
 static void try_bytes(const void *bytes, size_t size)
 {
     static FILE *nowhere;
@@ -92,6 +104,7 @@ static void try_bytes(const void *bytes, size_t size)
     profile_validate(&profile, &err);
     profile_print_text(&profile, nowhere);
     profile_print_json(&profile, nowhere);
+    make_pages(&profile, nowhere);
     profile_close(&profile);
 }
 

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 
-LONGEST_WAIT_S = 60
+LONGEST_WAIT_S = float(os.environ.get("LONGEST_WAIT_S", "60"))
 KEYS = {"Escape": 27, "Enter": 13, "Backspace": 8, "Tab": 9, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39,
         "ArrowDown": 40, "Home": 36, "End": 35, "PageUp": 33, "PageDown": 34}
 

@@ -68,7 +68,7 @@ class Checks:
     # ---- Numbers
 
     def numbers(self):
-        seeds, each = (range(1, 4), 2) if self.is_short else (range(1, 41), 6)
+        seeds, each = (range(4, 8), 2) if self.is_short else (range(1, 41), 6)
         compared = page_numbers.check_numbers(self.page, self.calltrail, self.generate, self.work, seeds, each)
         assert compared >= 2, "nothing was compared"
 
@@ -286,8 +286,12 @@ class Checks:
         self.go(self.html("cut", profile, options=("--min-share", "1")) + "#view=topdown")
         note = self.page.run("document.getElementById('cut').textContent")
         assert "are drawn together" in note, note
-        total = page_numbers.report(self.calltrail, ["--view", "flat"], profile)["total"]
-        assert f"{int(total) / 1e9:.3f} s" in self.page.run("document.getElementById('total').textContent")
+        flat = page_numbers.report(self.calltrail, ["--view", "flat"], profile)
+        assert f"{int(flat['total']) / 1e9:.3f} s" in self.page.run("document.getElementById('total').textContent")
+        # Functions are those of the whole profile.
+        self.go(self.html("cut", profile, options=("--min-share", "1")) + "#view=functions")
+        first = self.page.run("[...document.querySelector('.row').children].map((cell) => cell.textContent)")
+        assert first[0] == f"{flat['rows'][0]['self_share']:.1f}%" and first[1] == f"{flat['rows'][0]['total_share']:.1f}%", first
 
     # ---- Served
 

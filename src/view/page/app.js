@@ -115,7 +115,7 @@ class App {
         this.closer.set(key, "asked");
         try {
             const parts = await Promise.all(this.base.map((_, i) => this.source.part(i, JSON.parse(key))));
-            this.closer.set(key, new Model(parts));
+            this.closer.set(key, new Model(parts, JSON.parse(key)));
             clearTimeout(waiting);
             this.say("");
             if (this.wanted() === key)

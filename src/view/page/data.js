@@ -7,11 +7,11 @@ export const NONE = 0xffffffff;
 export const Kind = { FUNCTION: 0, PLACE: 1, GAP: 2, NOTHING: 3, FOLDED: 4, GROUP: 5, TEXT: 6, CUT: 7 };
 
 function readArrays(buffer, at, list) {
-    const arrays = { values: [] };
+    const arrays = { values: [], flatSelf: [], flatTotal: [] };
     for (const [name, type, count] of list) {
         const array = type === "f64" ? new Float64Array(buffer, at, count) : new Uint32Array(buffer, at, count);
-        if (name === "values")
-            arrays.values.push(array);
+        if (Array.isArray(arrays[name]))
+            arrays[name].push(array); // one for each metric
         else
             arrays[name] = array;
         at += Math.ceil(array.byteLength / 8) * 8;

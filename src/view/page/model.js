@@ -3,12 +3,14 @@
 import { Comparison } from "./compare.js";
 import { LineLabels, lineRows, structureOf } from "./lines.js";
 import { matchNames, refine } from "./refine.js";
-import { growTree, outermost } from "./tree.js";
+import { flatRows, growTree, outermost } from "./tree.js";
 import { visible } from "./format.js";
 
 export class Model {
-    constructor(profiles) {
+    // `selection`: the thread, process and phase that the profiles were asked for with.
+    constructor(profiles, { thread = "", process = "", phase = "" } = {}) {
         this.profiles = profiles;
+        this.selection = JSON.stringify([thread, process, phase]);
         this.cache = new Map();
         this.lineLabels = new Map();
     }
@@ -46,6 +48,26 @@ export class Model {
         return this.once(`tree ${this.selectionKey(state, side)}`, () => state.refinements.reduce(
             (tree, refinement) => refine(profile, tree, refinement),
             growTree(profile, this.selectionOf(state, profile))));
+    }
+
+    // Functions without their contexts. Where the page does not have all contexts, the whole profile's are known
+    // as long as nothing is refined.
+    functions(state) {
+        const profile = this.profiles[this.sideOf(state)], metric = this.metricIndex(profile, state.metric);
+        const rows = flatRows(this.tree(state), profile.labelCount);
+        if (!profile.flatSelf.length || !state.inlined || state.refinements.length || !this.isWhole(state))
+            return rows;
+        const contexts = new Map(rows.map((row) => [row.label, row.contexts])), exact = [];
+        profile.flatTotal[metric].forEach((total, label) => {
+            if (total)
+                exact.push({ label, self: profile.flatSelf[metric][label], total, contexts: contexts.get(label) || 0 });
+        });
+        return exact;
+    }
+
+    // Whether what was asked for when this model was made is what is looked at now.
+    isWhole({ thread, process, phase }) {
+        return this.selection === JSON.stringify([thread, process, phase]);
     }
 
     // By node of the tree, how often: {kind, counts}; null where there is nothing to divide by.

@@ -5,7 +5,6 @@ import { amountScale, amountText, countText, plural, shareOf, shareText } from "
 import { explainFunctions } from "./kctx.js";
 import { around, bottomUp, hotContexts, topDown } from "./rows.js";
 import { Table, bar, element } from "./table.js";
-import { flatRows } from "./tree.js";
 
 const CONTEXTS_MAX = 1000, KCTX_MAX = 100;
 
@@ -140,7 +139,7 @@ function functionsView(app) {
         sort: (key) => app.go({ sort: key }),
         marked: (row) => app.marks?.[row.label],
     }, "Functions");
-    const rows = flatRows(app.tree, app.labels.labelCount);
+    const rows = app.model.functions(app.state);
     rows.sort(sort === "name" ? byName(app) : (a, b) => b[sort] - a[sort] || b.self - a.self || b.total - a.total || byName(app)(a, b));
     app.main.append(table.box);
     table.show(app.marks ? rows.filter((row) => app.marks[row.label]) : rows, sort, app.cutNote());
@@ -149,7 +148,7 @@ function functionsView(app) {
 
 // The function that is asked for, or else the heaviest.
 function chosenFunction(app, heaviestBy = "self") {
-    const rows = flatRows(app.tree, app.labels.labelCount).filter((row) => app.labels.isCode(row.label));
+    const rows = app.model.functions(app.state).filter((row) => app.labels.isCode(row.label));
     rows.sort((a, b) => b[heaviestBy] - a[heaviestBy]);
     return rows.find((row) => app.labels.fullName(row.label) === app.state.function) ||
         (!app.state.function && rows[0]) || null;
@@ -157,7 +156,7 @@ function chosenFunction(app, heaviestBy = "self") {
 
 // A list of functions to choose from, heaviest first.
 function functionChoice(app, row) {
-    const list = element("datalist", { id: "functions" }), rows = flatRows(app.tree, app.labels.labelCount);
+    const list = element("datalist", { id: "functions" }), rows = app.model.functions(app.state);
     rows.sort((a, b) => b.self - a.self);
     for (const one of rows.filter((item) => app.labels.isCode(item.label)).slice(0, 500))
         list.append(element("option", { value: app.labels.fullName(one.label) }));
