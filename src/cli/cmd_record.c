@@ -1,14 +1,17 @@
 /* calltrail record: runs a program and writes its profile. */
+#include "base/file.h"
 #include "cli/commands.h"
 #include "cli/engine_options.h"
 #include "record/events.h"
 #include "record/record.h"
+#include "report/recorded.h"
 
 #include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char usage[] =
     "usage: calltrail record [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
@@ -40,6 +43,7 @@ static const char usage[] =
     "      --duration S    sample for so many seconds\n"
     "      --no-follow     leave out the processes that it starts\n"
     "      --no-lines      do not read debug information; calltrail symbolize can do so later\n"
+    "      --quiet         say nothing at the end, on a terminal either\n"
     "      --verify        walk every stack twice, in two ways, and compare\n";
 
 static const char usage_end[] =
@@ -158,8 +162,17 @@ static int take_option(int option, struct record_options *record, struct ct_erro
     return CT_OK;
 }
 
+/* On a terminal: what was recorded, and what to type next. The program's own output is not touched,
+ * and a profile that went into a pipe cannot be read again. */
+static void say_what_was_recorded(const char *output)
+{
+    struct ct_error err;
+    if (isatty(STDERR_FILENO) && !file_is_stream(output))
+        report_recorded(output, stderr, &err);
+}
+
 /* Runs what the options say; they are complete, but for the engine's own. */
-static int run(struct record_options *record, const struct given_options *given)
+static int run(struct record_options *record, const struct given_options *given, bool quiet)
 {
     struct ct_error err;
     void *engine_options = NULL;
@@ -174,26 +187,36 @@ static int run(struct record_options *record, const struct given_options *given)
         exit_status = usage_error("record", "%s", err.text);
     else if (record_run(record, &exit_status, &err) != CT_OK)
         exit_status = report_error(&err);
+    else if (!quiet)
+        say_what_was_recorded(record->output);
     free(engine_options);
     return exit_status;
 }
 
 int cmd_record(int argc, char **argv)
 {
-    static const struct option own[] = {
-        {"frequency", required_argument, NULL, 'F'}, {"output", required_argument, NULL, 'o'},
-        {"event", required_argument, NULL, 'e'},     {"delay", required_argument, NULL, 'd'},
-        {"duration", required_argument, NULL, 'D'},  {"outside", no_argument, NULL, 'O'},
-        {"pid", required_argument, NULL, 'p'},       {"window", required_argument, NULL, 'w'},
-        {"no-follow", no_argument, NULL, 'n'},       {"no-lines", no_argument, NULL, 'L'},
-        {"verify", no_argument, NULL, 'v'},          {"engine", required_argument, NULL, 'E'},
-        {"help", optional_argument, NULL, 'h'},      {0}};
+    static const struct option own[] = {{"frequency", required_argument, NULL, 'F'},
+                                        {"output", required_argument, NULL, 'o'},
+                                        {"event", required_argument, NULL, 'e'},
+                                        {"delay", required_argument, NULL, 'd'},
+                                        {"duration", required_argument, NULL, 'D'},
+                                        {"outside", no_argument, NULL, 'O'},
+                                        {"pid", required_argument, NULL, 'p'},
+                                        {"window", required_argument, NULL, 'w'},
+                                        {"no-follow", no_argument, NULL, 'n'},
+                                        {"no-lines", no_argument, NULL, 'L'},
+                                        {"verify", no_argument, NULL, 'v'},
+                                        {"quiet", no_argument, NULL, 'q'},
+                                        {"engine", required_argument, NULL, 'E'},
+                                        {"help", optional_argument, NULL, 'h'},
+                                        {0}};
     struct record_options record = {
         .output = "calltrail.ctp", .rate_hz = 999, .follow = true, .engine = record_engine_at(0)};
     struct option *options = engine_options_with(own);
     struct given_options given = {0};
     struct ct_error err;
     int status = -1, which = 0; /* -1: go on */
+    bool quiet = false;
     opterr = 0;
     for (int option;
          status < 0 && (option = getopt_long(argc, argv, "+:F:o:e:p:h", options, &which)) != -1;) {
@@ -203,6 +226,8 @@ int cmd_record(int argc, char **argv)
             status = usage_error("record", "'%s' needs a value", argv[optind - 1]);
         else if (option == '?')
             status = option_error("record", argv);
+        else if (option == 'q')
+            quiet = true;
         else if (option == ENGINE_OPTION)
             vec_push(&given.items, (struct given_option){options[which].name, optarg});
         else if (take_option(option, &record, &err) != CT_OK)
@@ -215,7 +240,7 @@ int cmd_record(int argc, char **argv)
     else if (status < 0 && !record.pids.items.count && optind == argc)
         status = usage_error("record", "a PROGRAM is needed, or -p PID");
     else if (status < 0)
-        status = run(&record, &given);
+        status = run(&record, &given, quiet);
     vec_free(&given.items);
     vec_free(&record.pids.items);
     free(options);
