@@ -6,6 +6,12 @@ void explanation_free(struct explanation *e)
     vec_free(&e->callers);
 }
 
+/* Callers that every chain begins with. */
+struct wrappers {
+    VEC(uint32_t) labels; /* the direct one first */
+    uint64_t value;       /* of the chain of them */
+};
+
 static int heavier(const void *a, const void *b)
 {
     const struct caller_group *x = a, *y = b;
@@ -32,16 +38,25 @@ static struct caller_group heaviest(const struct callers *callers)
     return best;
 }
 
-/* Adds the chain that begins with `caller` and keeps `percent` of `whole`. */
-static void add_chain(struct callers *callers, struct caller_group caller, uint64_t whole,
+/* Adds the chain that goes on behind the wrappers with `caller` and keeps `percent` of `whole`. */
+static void add_chain(struct callers *callers, const struct wrappers *wrappers,
+                      struct caller_group caller, uint64_t whole,
                       const struct explain_options *options, struct explanation *out)
 {
-    struct explained_chain chain = {.first = (uint32_t)out->callers.count};
-    while (caller.value && has_share(caller.value, whole, options->percent)) {
+    struct explained_chain chain = {.first = (uint32_t)out->callers.count,
+                                    .callers = (uint32_t)wrappers->labels.count,
+                                    .reach = (uint32_t)wrappers->labels.count,
+                                    .value = wrappers->value};
+    for (size_t i = 0; i < wrappers->labels.count; i++)
+        vec_push(&out->callers, wrappers->labels.items[i]);
+    bool first = true; /* a caller is named, even if it takes nothing away from the wrappers */
+    while (chain.reach < options->k && caller.value &&
+           has_share(caller.value, whole, options->percent)) {
         vec_push(&out->callers, caller.label);
         chain.reach++;
-        if (caller.value != chain.value)
+        if (first || caller.value != chain.value)
             chain.callers = chain.reach;
+        first = false;
         chain.value = caller.value;
         if (chain.reach == options->k)
             break;
@@ -52,8 +67,8 @@ static void add_chain(struct callers *callers, struct caller_group caller, uint6
     vec_push(&out->chains, chain);
 }
 
-static void add_several(struct callers *callers, const struct explain_options *options,
-                        struct explanation *out)
+static void add_several(struct callers *callers, const struct wrappers *wrappers,
+                        const struct explain_options *options, struct explanation *out)
 {
     VEC(struct caller_group) direct = {0};
     for (size_t i = 0; i < callers->groups.count; i++)
@@ -64,7 +79,7 @@ static void add_several(struct callers *callers, const struct explain_options *o
     uint64_t seen = 0;
     for (size_t i = 0; i < direct.count && i < options->chains_max; i++) {
         seen += direct.items[i].value;
-        add_chain(callers, direct.items[i], direct.items[i].value, options, out);
+        add_chain(callers, wrappers, direct.items[i], direct.items[i].value, options, out);
         if (has_share(seen, out->value, options->percent))
             break;
     }
@@ -78,13 +93,30 @@ void explain(struct callers *callers, struct caller_group function,
     *out = (struct explanation){.label = function.label, .value = function.value};
     if (options->k == 0)
         return;
+    struct wrappers wrappers = {0};
     callers_split(callers, function);
+    struct caller_group best = heaviest(callers);
+    while (options->wraps && best.value && options->wraps[best.label] &&
+           wrappers.labels.count < options->k &&
+           has_share(best.value, function.value, options->percent)) {
+        vec_push(&wrappers.labels, best.label);
+        wrappers.value = best.value;
+        callers_split(callers, best);
+        best = heaviest(callers);
+    }
     for (size_t i = 0; i < callers->groups.count; i++)
         out->caller_count += callers->groups.items[i].label != CALLERS_NONE;
-    struct caller_group best = heaviest(callers);
     out->one_chain = best.value && has_share(best.value, function.value, options->percent);
-    if (out->one_chain)
-        add_chain(callers, best, function.value, options, out);
-    else
-        add_several(callers, options, out);
+    if (!out->one_chain && wrappers.labels.count &&
+        (best.value == 0 || wrappers.labels.count == options->k)) {
+        /* Nobody calls the last wrapper, or there is no room for who does: they are the chain. */
+        out->one_chain = true;
+        out->caller_count = out->caller_count ? out->caller_count : 1;
+        add_chain(callers, &wrappers, (struct caller_group){0}, function.value, options, out);
+    } else if (out->one_chain) {
+        add_chain(callers, &wrappers, best, function.value, options, out);
+    } else {
+        add_several(callers, &wrappers, options, out);
+    }
+    vec_free(&wrappers.labels);
 }

@@ -13,6 +13,9 @@
  * to where they call. The shortest chain of the same value says as much (it always has one caller,
  * so that a function with a single path shows where it is called); it is the minimal explaining
  * chain. The callers beyond it are those that it is always called from.
+ *
+ * Where the caller that has x% is a wrapper, it is a part of all chains, and what was said is said
+ * of who calls the wrapper.
  */
 #ifndef CCT_EXPLAIN_H
 #define CCT_EXPLAIN_H
@@ -29,7 +32,7 @@ struct explained_chain {
 struct explanation {
     uint32_t label;
     uint64_t value;
-    uint32_t caller_count;              /* functions that call it directly */
+    uint32_t caller_count;              /* functions that call it, directly or through wrappers */
     uint64_t explained;                 /* by the chains together */
     bool one_chain;                     /* one caller has enough */
     bool spread;                        /* not even `chains_max` callers have */
@@ -41,6 +44,7 @@ struct explain_options {
     double percent;      /* above 0, up to 100 */
     uint32_t k;          /* callers of a chain at most */
     uint32_t chains_max; /* when there are several */
+    const bool *wraps;   /* by label: passes calls on, and explains nothing; NULL: none does */
 };
 
 /* Explains one of callers->functions, whose items it may be asked for once only. Free with

@@ -1,15 +1,18 @@
 /* calltrail record: runs a program and writes its profile. */
+#include "base/file.h"
 #include "cli/commands.h"
 #include "cli/engine_options.h"
 #include "cli/slice_options.h"
 #include "record/events.h"
 #include "record/record.h"
+#include "report/recorded.h"
 
 #include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char usage[] =
     "usage: calltrail record [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
@@ -52,6 +55,7 @@ static const char usage[] =
     "      --label K=V     with --every: a label that they have in a store; can be repeated\n"
     "      --no-follow     leave out the processes that it starts\n"
     "      --no-lines      do not read debug information; calltrail symbolize can do so later\n"
+    "      --quiet         say nothing at the end, on a terminal either\n"
     "      --verify        walk every stack twice, in two ways, and compare\n";
 
 static const char usage_end[] =
@@ -206,9 +210,18 @@ static int name_output(struct record_options *record, char **name, struct ct_err
     return CT_OK;
 }
 
+/* On a terminal: what was recorded, and what to type next. The program's own output is not touched,
+ * and a profile that went into a pipe cannot be read again. */
+static void say_what_was_recorded(const char *output)
+{
+    struct ct_error err;
+    if (isatty(STDERR_FILENO) && !file_is_stream(output))
+        report_recorded(output, stderr, &err);
+}
+
 /* Runs what the options say; they are complete, but for the engine's own. */
 static int run(struct record_options *record, const struct given_options *given,
-               struct slice_options *slices)
+               struct slice_options *slices, bool quiet)
 {
     struct ct_error err;
     void *engine_options = NULL;
@@ -228,6 +241,8 @@ static int run(struct record_options *record, const struct given_options *given,
         exit_status = usage_error("record", "%s", err.text);
     else if (record_run(record, &exit_status, &err) != CT_OK)
         exit_status = report_error(&err);
+    else if (!quiet && record->slices.every_s <= 0)
+        say_what_was_recorded(record->output);
     free(engine_options);
     free(output);
     return exit_status;
@@ -246,6 +261,7 @@ int cmd_record(int argc, char **argv)
                                         {"no-follow", no_argument, NULL, 'n'},
                                         {"no-lines", no_argument, NULL, 'L'},
                                         {"verify", no_argument, NULL, 'v'},
+                                        {"quiet", no_argument, NULL, 'q'},
                                         {"engine", required_argument, NULL, 'E'},
                                         {"every", required_argument, NULL, OPTION_EVERY},
                                         {"keep", required_argument, NULL, OPTION_KEEP},
@@ -261,6 +277,7 @@ int cmd_record(int argc, char **argv)
     struct slice_options slices = {0};
     struct ct_error err;
     int status = -1, which = 0; /* -1: go on */
+    bool quiet = false;
     opterr = 0;
     for (int option;
          status < 0 && (option = getopt_long(argc, argv, "+:F:o:e:p:h", options, &which)) != -1;) {
@@ -270,6 +287,8 @@ int cmd_record(int argc, char **argv)
             status = usage_error("record", "'%s' needs a value", argv[optind - 1]);
         else if (option == '?')
             status = option_error("record", argv);
+        else if (option == 'q')
+            quiet = true;
         else if (option == ENGINE_OPTION)
             vec_push(&given.items, (struct given_option){options[which].name, optarg});
         else if (take_option(option, &record, &slices, &err) != CT_OK)
@@ -282,7 +301,7 @@ int cmd_record(int argc, char **argv)
     else if (status < 0 && !record.pids.items.count && optind == argc)
         status = usage_error("record", "a PROGRAM is needed, or -p PID");
     else if (status < 0)
-        status = run(&record, &given, &slices);
+        status = run(&record, &given, &slices, quiet);
     slice_options_free(&slices);
     vec_free(&given.items);
     vec_free(&record.pids.items);

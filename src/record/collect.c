@@ -379,12 +379,13 @@ static uint32_t add_process(struct collector *c, size_t i)
         }
     }
     out.end_ns = since_1970(a->header, known_end_of(s, i));
+    bool is_first = i == 0 || is_same_process(&s->arenas.items[0], a); /* maybe after an exec */
     if (successor_of(s, i)) {
         out.exit_kind = CTP_EXIT_EXEC;
-    } else if (i == 0 && WIFEXITED(c->recording->wait_status)) {
+    } else if (is_first && WIFEXITED(c->recording->wait_status)) {
         out.exit_kind = CTP_EXIT_STATUS;
         out.exit_value = (uint32_t)WEXITSTATUS(c->recording->wait_status);
-    } else if (i == 0 && WIFSIGNALED(c->recording->wait_status)) {
+    } else if (is_first && WIFSIGNALED(c->recording->wait_status)) {
         out.exit_kind = CTP_EXIT_SIGNAL;
         out.exit_value = (uint32_t)WTERMSIG(c->recording->wait_status);
     }

@@ -60,8 +60,11 @@ static void about_samples(const struct view *view, struct advice *a)
         return;
     if (is_user_time(view) && metric_number(view, "rate_asked_hz", &rate) && rate < 4999)
         snprintf(higher, sizeof higher, ", or record -F 4999");
-    say(a, true, "only %s sample%s: shares are rough (run it longer%s)",
-        count_text((uint64_t)samples, number), samples == 1 ? "" : "s", higher);
+    if (samples < 1)
+        say(a, true, "no samples: it took hardly any CPU time (run it longer%s)", higher);
+    else
+        say(a, true, "only %s sample%s: shares are rough (run it longer%s)",
+            count_text((uint64_t)samples, number), samples == 1 ? "" : "s", higher);
 }
 
 /* Why callers are missing, mostly. */

@@ -5,6 +5,7 @@
 #include "report/report.h"
 
 #include "cct/explain.h"
+#include "query/wrappers.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -144,7 +145,8 @@ void report_kctx(struct sheet *sheet, const struct report_options *options, cons
               heavier);
     uint32_t kept = view->callers_kept;
     uint32_t k = kept && kept < options->k ? kept : options->k;
-    struct explain_options explain_options = {options->explain_percent, k, CHAINS_MAX};
+    bool *wraps = labels_that_wrap(&view->labels);
+    struct explain_options explain_options = {options->explain_percent, k, CHAINS_MAX, wraps};
     uint64_t min = report_min_total(view, options), left_out = 0;
     uint32_t shown = 0;
     sheet_begin(sheet, "rows", NULL, columns, sheet->format == SHEET_TEXT ? 3 : 8);
@@ -167,5 +169,6 @@ void report_kctx(struct sheet *sheet, const struct report_options *options, cons
         sheet_note(sheet,
                    "%s has no cost of its own (calltrail report --callers says who calls it)",
                    options->function);
+    free(wraps);
     callers_end(&callers);
 }

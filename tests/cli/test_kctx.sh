@@ -74,6 +74,31 @@ printf 'function\nmalloc\n' >expected
 same one-function
 "$CALLTRAIL" kctx --fn main fixed.ctp >main.txt
 holds function-without-cost grep -q '^main has no cost of its own' main.txt
+# Wrappers explain nothing: who calls them does. The chains of _int_malloc, of the four stacks by hand.
+cat >stacks <<'END'
+main;parse;operator new(unsigned long);malloc;_int_malloc 50
+main;load;read_line;operator new(unsigned long);malloc;_int_malloc 40
+main;memcpy@plt;copy 7
+malloc;start 3
+END
+"$CALLTRAIL" import --from folded -o wrapped.ctp stacks 2>err || fail import "$(cat err)"
+chains() { "$CALLTRAIL" kctx --csv --limit 0 "$@" wrapped.ctp | tail -n +2 | cut -d, -f4-; }
+chains --fn _int_malloc >out
+cat >expected <<'END'
+several callers,2,50,parse;operator new(unsigned long);malloc;_int_malloc,main
+several callers,2,40,read_line;operator new(unsigned long);malloc;_int_malloc,main;load
+END
+sed -i 's/^[^,]*,//' out
+same through-wrappers
+chains --fn _int_malloc --k 2 | sed 's/^[^,]*,//' >out
+echo 'one chain,2,90,operator new(unsigned long);malloc;_int_malloc,' >expected
+same no-room-beyond-wrappers
+chains --fn copy | sed 's/^[^,]*,//' >out
+echo 'one chain,1,7,main;memcpy@plt;copy,' >expected
+same through-the-plt
+chains --fn start | sed 's/^[^,]*,//' >out
+echo 'one chain,1,3,malloc;start,' >expected
+same nobody-calls-the-wrapper
 # chains_of_stacks NAME PROFILE: chains that need as much as there is, so that nothing is left out, have the
 # values that the stacks in the file `folded` have.
 chains_of_stacks() {

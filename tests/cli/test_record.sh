@@ -175,7 +175,8 @@ def life(p):
     return [(each["end_ns"] - each["start_ns"]) / 1e9 if each["end_ns"] else None for each in (process, thread)]
 
 def summary():
-    return subprocess.check_output([calltrail, "report", path], text=True)
+    wide = dict(os.environ, COLUMNS="300")  # no line is broken
+    return subprocess.check_output([calltrail, "report", path], text=True, env=wide)
 
 before = time.monotonic()
 for status, command in (3, [os.path.join(folder, "burn")]), (137, ["sh", "-c", "kill -9 $$"]):
@@ -225,6 +226,52 @@ for options in ["--duration", "0.1"], ["--delay", "0.1"], ["--delay", "0.1", "--
     assert least < info()["measured_s"] < time.monotonic() - before, info()["measured_s"]
 P
 check "when processes ended, and what CPU time is known" timeout 60 python3 "$work/known.py" "$CALLTRAIL" "$work"
+
+# On a terminal, record ends with a line, on stderr; the program's output and status are its own.
+cat >"$work/end.py" <<'P'
+import os, pty, subprocess, sys
+calltrail, folder = sys.argv[1:]
+os.chdir(folder)
+with open("says.sh", "w") as file:
+    file.write("echo out; echo err >&2; exit 3\n")
+
+def run(*command, both=False):
+    """The status, what went to a pipe, and what the terminal got."""
+    primary, terminal = pty.openpty()
+    process = subprocess.Popen([calltrail, *command], stdin=subprocess.DEVNULL, stderr=terminal,
+                               stdout=terminal if both else subprocess.PIPE)
+    os.close(terminal)
+    shown = b""
+    try:
+        while part := os.read(primary, 65536):
+            shown += part
+    except OSError:  # all ends are closed
+        pass
+    os.close(primary)
+    out = b"" if both else process.stdout.read()
+    return process.wait(), out.decode(), shown.decode().replace("\r\n", "\n").splitlines()
+
+status, out, shown = run("record", "sh", "says.sh")
+assert (status, out, shown[0]) == (3, "out\n", "err"), (status, out, shown)
+assert " in calltrail.ctp; " in shown[1] and "sh exited with status 3; next: calltrail report" in shown[1], shown
+assert any("run it longer" in line for line in shown[2:]), shown
+status, out, shown = run("record", "-o", "other.ctp", "sh", "-c", "exec sh -c 'kill -9 $$'")
+assert status == 137 and "was killed by SIGKILL; next: calltrail report other.ctp" in shown[0], shown
+status, out, shown = run("record", "sh", "-c", "sleep 0.5")
+assert any("record -e wall shows where" in line for line in shown), shown
+status, out, shown = run("record", "-F", "4999", "-e", "cpu,wall", "sh", "-c", "sleep 0.5")
+assert not any("-e wall" in line or "-F 4999" in line for line in shown), shown
+status, out, shown = run("record", "--quiet", "sh", "says.sh")
+assert (status, shown) == (3, ["err"]), shown
+status, out, shown = run("record", "-o", "/dev/null", "sh", "says.sh")
+assert status == 3 and not any("next:" in line for line in shown), shown
+status, out, shown = run("record", "--engine", "exact", "sh", "says.sh")
+assert status == 3 and "calls: " in shown[1] and " in calltrail.ctp" in shown[1], shown
+# Elsewhere nothing is said.
+silent = subprocess.run([calltrail, "record", "sh", "says.sh"], capture_output=True, text=True)
+assert (silent.returncode, silent.stdout, silent.stderr) == (3, "out\n", "err\n"), silent
+P
+check "what it says at the end, on a terminal" timeout 60 python3 "$work/end.py" "$CALLTRAIL" "$work"
 
 refuses() { # status, pattern, arguments...
     local expected=$1 pattern=$2
