@@ -5,6 +5,7 @@
  */
 #include "edit/sites.h"
 
+#include "base/search.h"
 #include "edit/finder.h"
 #include "map/decode.h"
 
@@ -125,18 +126,12 @@ static void find_parts(struct finder *f)
 /* The parts of the function at hand, itself among them. */
 static const struct part *parts_of(const struct finder *f, unsigned *count)
 {
-    size_t low = 0, high = f->parts.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (f->parts.items[middle].whole < f->whole)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t i;
+    SEARCH(i, f->parts.count, f->parts.items[i].whole < f->whole);
     *count = 0;
-    while (low + *count < f->parts.count && f->parts.items[low + *count].whole == f->whole)
+    while (i + *count < f->parts.count && f->parts.items[i + *count].whole == f->whole)
         ++*count;
-    return f->parts.items + low;
+    return f->parts.items + i;
 }
 
 static void find_targets(struct finder *f, const struct instruction *i)
@@ -383,22 +378,21 @@ static void keep(struct finder *f, const struct instruction *i)
     vec_push(&f->all, *i);
 }
 
+static uint64_t end_of_decoded(const struct finder *f, size_t i)
+{
+    const struct map_function *fn = &f->map->functions[f->decoded.items[i]];
+    return (uint64_t)fn->start + fn->size;
+}
+
 /* Decodes the functions of which a part is so near to a place that a short jump may reach it. */
 static void decode_around(struct finder *f, uint32_t offset)
 {
     enum { NEAR = 160 };
-    size_t low = 0, high = f->decoded.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        const struct map_function *fn = &f->map->functions[f->decoded.items[middle]];
-        if ((uint64_t)fn->start + fn->size + NEAR <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t i;
+    SEARCH(i, f->decoded.count, end_of_decoded(f, i) + NEAR <= offset);
     f->all.count = 0;
-    for (; low < f->decoded.count; low++) {
-        f->function = &f->map->functions[f->decoded.items[low]];
+    for (; i < f->decoded.count; i++) {
+        f->function = &f->map->functions[f->decoded.items[i]];
         if (f->function->start > (uint64_t)offset + NEAR)
             break;
         each_instruction(f, keep);
@@ -446,15 +440,9 @@ static void rank_sites(struct sites *s)
 
 static bool has_sites(const struct sites *s, uint32_t function)
 {
-    size_t low = 0, high = s->by_rank.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (s->items.items[s->by_rank.items[middle]].function < function)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < s->by_rank.count && s->items.items[s->by_rank.items[low]].function == function;
+    size_t i;
+    SEARCH(i, s->by_rank.count, s->items.items[s->by_rank.items[i]].function < function);
+    return i < s->by_rank.count && s->items.items[s->by_rank.items[i]].function == function;
 }
 
 static void mark_leaves(const struct finder *f)

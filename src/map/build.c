@@ -2,6 +2,7 @@
  * Making a map from an ELF file: read the CFI and the symbols, compile the rows in order of pc,
  * fill the gaps by decoding, and write it all out.
  */
+#include "base/search.h"
 #include "elf/elf_file.h"
 #include "elf/go_table.h"
 #include "elf/symbols.h"
@@ -143,15 +144,9 @@ static void describe_gap(struct build *b, uint32_t start, uint32_t end)
 /* Describes [from, to), which no FDE covers and which may span several code ranges and holes. */
 static void describe_gaps(struct build *b, uint64_t from, uint64_t to)
 {
-    size_t first = 0, past = b->file.code.count; /* the first range that ends behind `from` */
-    while (first < past) {
-        size_t middle = (first + past) / 2;
-        if (b->file.code.items[middle].end < from)
-            first = middle + 1;
-        else
-            past = middle;
-    }
-    for (size_t i = first; i < b->file.code.count && b->file.code.items[i].start <= to; i++) {
+    size_t i;
+    SEARCH(i, b->file.code.count, b->file.code.items[i].end < from);
+    for (; i < b->file.code.count && b->file.code.items[i].start <= to; i++) {
         const struct code_range *code = &b->file.code.items[i];
         uint64_t start = code->start > from ? code->start : from;
         uint64_t end = code->end < to ? code->end : to;

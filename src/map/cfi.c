@@ -1,6 +1,7 @@
 #include "map/cfi.h"
 
 #include "base/reader.h"
+#include "base/search.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -133,16 +134,9 @@ static int next_entry(const struct cfi *cfi, uint64_t offset, Dwarf_Off *next,
 /* A CIE always comes before the FDEs that refer to it. */
 static const struct cie *find_cie(const struct cfi *cfi, uint64_t offset)
 {
-    size_t low = 0, high = cfi->cies.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (cfi->cies.items[middle].offset < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < cfi->cies.count && cfi->cies.items[low].offset == offset ? &cfi->cies.items[low]
-                                                                          : NULL;
+    size_t i;
+    SEARCH(i, cfi->cies.count, cfi->cies.items[i].offset < offset);
+    return i < cfi->cies.count && cfi->cies.items[i].offset == offset ? &cfi->cies.items[i] : NULL;
 }
 
 /* Reads the range of an FDE; `r` is left at its instructions. */
@@ -497,13 +491,7 @@ bool cfi_run(const struct cfi *cfi, const struct fde *fde, cfi_row_fn *emit, voi
 
 const struct fde *cfi_fde_at(const struct cfi *cfi, uint32_t offset)
 {
-    size_t low = 0, high = cfi->fdes.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (cfi->fdes.items[middle].start <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && offset < cfi->fdes.items[low - 1].end ? &cfi->fdes.items[low - 1] : NULL;
+    size_t i;
+    SEARCH(i, cfi->fdes.count, cfi->fdes.items[i].start <= offset);
+    return i && offset < cfi->fdes.items[i - 1].end ? &cfi->fdes.items[i - 1] : NULL;
 }

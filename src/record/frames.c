@@ -36,7 +36,7 @@ static void add_module(struct frames *f, const struct module_walk *walk, struct 
                                      : m.is_kernel ? KERNEL_BASE
                                                    : 0,
                              .size = r->end - r->start};
-    if (m.is_kernel && !f->kernel.functions.count)
+    if (m.is_kernel && !f->kernel.items.count)
         kernel_names_read(&f->kernel);
     if (m.map) {
         out.build_id_size = m.map->header->build_id_size;
@@ -63,8 +63,8 @@ void frames_end(struct frames *f)
     vec_free(&f->modules);
     known_end(&f->frames);
     known_end(&f->functions);
-    jit_free(&f->jit);
-    kernel_names_free(&f->kernel);
+    named_ranges_free(&f->jit);
+    named_ranges_free(&f->kernel);
 }
 
 static const struct framed_module *module_by_id(const struct frames *f, uint32_t id)
@@ -100,7 +100,7 @@ static uint32_t add_mapped(struct frames *f, const struct framed_module *m,
 /* All of the kernel is one function where its names may not be seen. */
 static uint32_t kernel_function(struct frames *f, const struct framed_module *m, uint64_t offset)
 {
-    const struct kernel_function *k = kernel_names_find(&f->kernel, KERNEL_BASE + offset);
+    const struct named_range *k = kernel_names_find(&f->kernel, KERNEL_BASE + offset);
     if (!k)
         return add_function(f, (uint64_t)m->index << 32, &(struct ctp_function){.module = m->index},
                             "[kernel]");
@@ -132,7 +132,7 @@ static uint32_t function_for(struct frames *f, const struct framed_module *m, ui
  */
 static uint32_t jit_function(struct frames *f, uint64_t address)
 {
-    const struct jit_symbol *s = jit_find(&f->jit, address);
+    const struct named_range *s = jit_find(&f->jit, address);
     if (!s)
         return add_function(f, UINT64_C(1) << 63, &(struct ctp_function){.module = CTP_NONE},
                             "[unknown code]");

@@ -1,5 +1,6 @@
 #include "record/grow.h"
 
+#include "base/search.h"
 #include "base/strings.h"
 #include "profile/profile.h"
 
@@ -120,16 +121,9 @@ static uint32_t index_of(const struct arena_view *v, const struct node_list *lis
                          size_t before)
 {
     const void *wanted = v->bytes + (uint64_t)place * 8;
-    size_t low = 0, high = before;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if ((const void *)list->items.items[middle] < wanted)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < before && (const void *)list->items.items[low] == wanted ? (uint32_t)low
-                                                                          : CTP_NONE;
+    size_t i;
+    SEARCH(i, before, (const void *)list->items.items[i] < wanted);
+    return i < before && (const void *)list->items.items[i] == wanted ? (uint32_t)i : CTP_NONE;
 }
 
 void grow_samples(struct grown_tree *g, const struct arena_view *v, const struct arena_thread *t,
