@@ -9,13 +9,14 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/page.h"
 #include "base/vec.h"
 
 #include <gelf.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { BUILD_ID_MAX = 32, PAGE_BYTES = 4096 };
+enum { BUILD_ID_MAX = 32 };
 
 /* A piece of executable code: where it is in memory and where its bytes are. */
 struct code_range {
