@@ -5,6 +5,7 @@
  */
 #include "edit/sites.h"
 
+#include "arch/x86_64/code_bytes.h"
 #include "base/search.h"
 #include "edit/finder.h"
 #include "map/decode.h"
@@ -215,33 +216,22 @@ static void find_slot(const struct finder *f, uint32_t offset, struct plan_site 
 
 static bool is_plt(const struct finder *f, uint32_t offset)
 {
-    const struct code_range *code = elf_code_at(f->file, f->file->base + offset);
-    return code && strncmp(code->section, ".plt", 4) == 0;
+    return elf_is_plt(elf_code_at(f->file, f->file->base + offset));
 }
 
 /* The slot that a stub of the PLT jumps through; 0 when the target is none. */
 static uint32_t got_of(const struct finder *f, uint64_t target)
 {
     const struct code_range *code = elf_code_at(f->file, f->file->base + target);
-    if (!code || strncmp(code->section, ".plt", 4) != 0)
+    if (!elf_is_plt(code))
         return 0;
     const uint8_t *at = code->bytes + (f->file->base + target - code->start);
-    uint64_t left = code->end - f->file->base - target, next = target;
-    if (left >= 4 && memcmp(at, "\xf3\x0f\x1e\xfa", 4) == 0) { /* endbr64 */
-        at += 4;
-        next += 4;
-        left -= 4;
-    }
-    if (left && *at == 0xf2) { /* bnd */
-        at++;
-        next++;
-        left--;
-    }
+    unsigned bytes = code_stub_bytes(at, code->end - f->file->base - target);
     int32_t relative;
-    if (left < 6 || at[0] != 0xff || at[1] != 0x25)
+    if (!bytes)
         return 0;
-    memcpy(&relative, at + 2, sizeof relative);
-    return (uint32_t)(next + 6 + (uint64_t)(int64_t)relative);
+    memcpy(&relative, at + bytes - sizeof relative, sizeof relative);
+    return (uint32_t)(target + bytes + (uint64_t)(int64_t)relative);
 }
 
 /* May a jump stay in its function? Only where the data leads to places inside it. */

@@ -420,6 +420,11 @@ uint64_t elf_program_entry(const struct elf_file *f)
     return 0;
 }
 
+bool elf_is_plt(const struct code_range *code)
+{
+    return code && strncmp(code->section, ".plt", 4) == 0;
+}
+
 const struct code_range *elf_code_at(const struct elf_file *f, uint64_t address)
 {
     size_t i;

@@ -91,4 +91,7 @@ bool elf_dynamic_value(const struct elf_file *file, int64_t tag, uint64_t *value
 /* The code range that holds an address, or NULL. */
 const struct code_range *elf_code_at(const struct elf_file *file, uint64_t address);
 
+/* Is it a PLT: stubs through which other modules are called? NULL is none. */
+bool elf_is_plt(const struct code_range *code);
+
 #endif
