@@ -334,23 +334,11 @@ static bool remember(struct machine *m)
     return true;
 }
 
-/* The opcodes that keep an operand in their low six bits are handled by the caller. */
-static bool run_extended(struct machine *m, struct reader *r, uint8_t op)
+/* Where a register of the caller is. False for an opcode that says nothing of it. */
+static bool run_register(struct machine *m, struct reader *r, uint8_t op)
 {
-    uint64_t reg, pc;
+    uint64_t reg, other;
     switch (op) {
-    case DW_CFA_nop:
-        return true;
-    case DW_CFA_set_loc:
-        return read_pointer(m->cfi, r, m->cie->pointer_encoding, &pc) && advance(m, pc);
-    case DW_CFA_advance_loc1:
-        return advance_by(m, read_u8(r));
-    case DW_CFA_advance_loc2:
-        return advance_by(m, read_u16(r));
-    case DW_CFA_advance_loc4:
-        return advance_by(m, read_u32(r));
-    case CFA_ADVANCE_LOC8:
-        return advance_by(m, read_u64(r));
     case DW_CFA_offset_extended:
         reg = read_uleb(r);
         set_offset(m, reg, R_OFFSET, (int64_t)read_uleb(r));
@@ -384,11 +372,39 @@ static bool run_extended(struct machine *m, struct reader *r, uint8_t op)
         return true;
     case DW_CFA_register:
         reg = read_uleb(r);
-        pc = read_uleb(r);
-        set_rule(
-            m, reg,
-            (struct cfi_rule){.kind = R_REGISTER, .reg = pc < X86_COUNT ? (uint8_t)pc : X86_NONE});
+        other = read_uleb(r);
+        set_rule(m, reg,
+                 (struct cfi_rule){.kind = R_REGISTER,
+                                   .reg = other < X86_COUNT ? (uint8_t)other : X86_NONE});
         return true;
+    case DW_CFA_expression:
+        set_expression(m, r, R_EXPRESSION);
+        return true;
+    case DW_CFA_val_expression:
+        set_expression(m, r, R_VAL_EXPRESSION);
+        return true;
+    default: /* other machines' opcodes */
+        return false;
+    }
+}
+
+/* The opcodes that keep an operand in their low six bits are handled by the caller. */
+static bool run_extended(struct machine *m, struct reader *r, uint8_t op)
+{
+    uint64_t reg, pc;
+    switch (op) {
+    case DW_CFA_nop:
+        return true;
+    case DW_CFA_set_loc:
+        return read_pointer(m->cfi, r, m->cie->pointer_encoding, &pc) && advance(m, pc);
+    case DW_CFA_advance_loc1:
+        return advance_by(m, read_u8(r));
+    case DW_CFA_advance_loc2:
+        return advance_by(m, read_u16(r));
+    case DW_CFA_advance_loc4:
+        return advance_by(m, read_u32(r));
+    case CFA_ADVANCE_LOC8:
+        return advance_by(m, read_u64(r));
     case DW_CFA_remember_state:
         return remember(m);
     case DW_CFA_restore_state:
@@ -416,17 +432,11 @@ static bool run_extended(struct machine *m, struct reader *r, uint8_t op)
     case DW_CFA_def_cfa_expression:
         m->row.cfa_is_expression = true;
         return read_block(r, &m->row.cfa_expression, &m->row.cfa_size);
-    case DW_CFA_expression:
-        set_expression(m, r, R_EXPRESSION);
-        return true;
-    case DW_CFA_val_expression:
-        set_expression(m, r, R_VAL_EXPRESSION);
-        return true;
     case CFA_GNU_ARGS_SIZE: /* matters to landing pads only */
         read_uleb(r);
         return true;
-    default: /* other machines' opcodes */
-        return false;
+    default:
+        return run_register(m, r, op);
     }
 }
 
