@@ -14,7 +14,8 @@ struct collector {
     const struct recording *recording;
     struct profile_writer *writer;
     struct frames frames;          /* of the arena at hand */
-    void *engine_state;            /* of the arena at hand, while its threads are counted */
+    void *engine_state;            /* of the current arena, while its threads are counted, */
+    uint64_t bytes_left;           /* and what chunks of nodes they may have */
     struct totals process, all;    /* of the process at hand, and of all */
     VEC(struct grown_tree) trees;  /* of each thread */
     size_t next_count, last_count; /* of those, the ones that are left of the process at hand */
@@ -245,7 +246,7 @@ static void grow_tree(struct grown_tree *g, struct collector *c, const struct ar
     const struct arena_header *h = view_header(v);
     const struct record_engine *engine = c->recording->server->engine;
     const struct perf_samples *perf = c->recording->perf;
-    grow_samples(g, v, t, c->metrics.layout.node_bytes);
+    grow_samples(g, v, t, c->metrics.layout.node_bytes, &c->bytes_left);
     if (engine->grow)
         engine->grow(c->engine_state, v, t, g);
     if (perf && perf_samples_has(perf, h, t)) {
@@ -364,9 +365,11 @@ static uint32_t add_process(struct collector *c, size_t i)
 {
     const struct server *s = c->recording->server;
     const struct server_arena *a = &s->arenas.items[i];
+    char program[ARENA_PROGRAM_BYTES]; /* in the arena it may have no end */
+    snprintf(program, sizeof program, "%.*s", ARENA_PROGRAM_BYTES - 1, a->header->program);
     struct ctp_process out = {.pid = (uint32_t)a->pid,
                               .parent = CTP_NONE,
-                              .command = profile_add_string(c->writer, a->header->program),
+                              .command = profile_add_string(c->writer, program),
                               .start_ns = since_1970(a->header, a->header->start_ns)};
     for (size_t k = 0; k < i; k++) {
         if (is_same_process(&s->arenas.items[k], a)) {
@@ -537,6 +540,7 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     VEC(size_t) last_counts = {0};
     for (size_t i = 0; i < s->arenas.count; i++) {
         struct arena_view v = arena_view_at_end(&s->arenas.items[i]);
+        c.bytes_left = v.size;
         c.engine_state = s->engine->arena_begins ? s->engine->arena_begins(s, &v) : NULL;
         each_thread(&c, &v, 0, &nodes, count_thread);
         if (s->engine->arena_ends)
