@@ -43,7 +43,8 @@ static void add_module(struct frames *f, const struct module_walk *walk, struct 
         memcpy(out.build_id, m.map->header->build_id, out.build_id_size);
     }
     m.index = profile_add_module(f->writer, &out);
-    vec_push(&f->modules, m);
+    if (key_set_add(&f->module_ids, &m.id) == f->modules.count) /* a damaged arena may repeat it */
+        vec_push(&f->modules, m);
 }
 
 void frames_begin(struct frames *f, struct profile_writer *writer, const struct arena_view *view,
@@ -52,6 +53,7 @@ void frames_begin(struct frames *f, struct profile_writer *writer, const struct 
     *f = (struct frames){.writer = writer};
     known_begin(&f->frames);
     known_begin(&f->functions);
+    key_set_init(&f->module_ids, sizeof(uint32_t));
     jit_read(&f->jit, pid);
     struct module_walk walk = module_walk_begin(view);
     while (module_walk_next(&walk))
@@ -60,6 +62,7 @@ void frames_begin(struct frames *f, struct profile_writer *writer, const struct 
 
 void frames_end(struct frames *f)
 {
+    key_set_free(&f->module_ids);
     vec_free(&f->modules);
     known_end(&f->frames);
     known_end(&f->functions);
@@ -69,10 +72,8 @@ void frames_end(struct frames *f)
 
 static const struct framed_module *module_by_id(const struct frames *f, uint32_t id)
 {
-    for (size_t i = 0; i < f->modules.count; i++)
-        if (f->modules.items[i].id == id)
-            return &f->modules.items[i];
-    return NULL;
+    uint32_t at;
+    return key_set_find(&f->module_ids, &id, &at) ? &f->modules.items[at] : NULL;
 }
 
 /* The profile's function for a key; each is added once. */

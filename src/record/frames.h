@@ -23,6 +23,7 @@ struct known_keys {
 
 struct frames {
     struct profile_writer *writer;
+    struct key_set module_ids; /* of the modules, in their order: */
     VEC(struct framed_module) modules;
     struct known_keys frames;    /* by key */
     struct known_keys functions; /* by module and start */

@@ -97,6 +97,9 @@ static void honest_samples_are_collected(void **state)
     assert_int_equal(p.node_count, 5); /* the root, main, f; the phase's root, main */
     assert_int_equal(profile_root_count(&p), 2);
     assert_int_equal(profile_module_count(&p), 2);
+    assert_int_equal(profile_root(&p, 0)->epoch, CTP_NONE);
+    const struct ctp_epoch *phase = profile_epoch(&p, profile_root(&p, 1)->epoch);
+    assert_string_equal(profile_string(&p, phase->name), "reading");
     assert_int_equal(sum_of(&p, "cpu"), 9 * UINT64_C(1001001));
     assert_string_equal(profile_string(&p, profile_process(&p, 0)->command), "/bin/made");
     profile_close(&p);
