@@ -6,15 +6,14 @@
 #ifndef MADE_ARENA_H
 #define MADE_ARENA_H
 
-#include "base/page.h"
 #include "base/vec.h"
+#include "fenced.h"
 #include "record/collect.h"
 #include "record/trace_file.h"
 #include "runtime/exact/exact_format.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum { MADE_PID = 0x7ffffffe }; /* above all pids: the process has ended */
 
@@ -164,29 +163,6 @@ static inline struct made_arena made_arena(const struct arena_events *events, bo
     }
     h->allocated = h->used = (uint64_t)a.place * 8;
     return a;
-}
-
-/* Bytes that end where memory ends. */
-struct fenced {
-    char *bytes;
-    size_t size, mapped;
-};
-
-static inline struct fenced fence(const void *bytes, size_t size)
-{
-    size_t room = (size + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-    struct fenced f = {.size = size, .mapped = room + PAGE_BYTES};
-    char *start = mmap(NULL, f.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (start == MAP_FAILED || mprotect(start + room, PAGE_BYTES, PROT_NONE) != 0)
-        abort();
-    f.bytes = start + room - size;
-    memcpy(f.bytes, bytes, size);
-    return f;
-}
-
-static inline void unfence(struct fenced *f)
-{
-    munmap(f->bytes + f->size + PAGE_BYTES - f->mapped, f->mapped);
 }
 
 /* A supervisor that has this arena, of a process that has ended. */
