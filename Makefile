@@ -2,7 +2,8 @@
 #
 #   make demo            set up, build, and show calltrail at work on a bundled example
 #   make check           set up, build, run all tests; last line: N passed, N failed
-#   make lint            formatting, static analysis, layering
+#   make lint            formatting, static analysis, layering, sizes
+#   scripts/check NAME   one test or suite, when `make tests` has built them
 #   make check-modules   unwind rows of every module on this machine against readelf
 #   make check-torture   what breaks profilers, one small program each, under record
 #   make check-trampoline marked frames: unwinders, registers, jumps, single steps

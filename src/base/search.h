@@ -1,13 +1,15 @@
-/* The search in what is sorted, for the runtime: no calls, and it may stand in any function. */
+/*
+ * The one way to search in what is sorted: no calls, so that it may stand in any function, those of
+ * the runtime included.
+ */
 #ifndef BASE_SEARCH_H
 #define BASE_SEARCH_H
 
-#include <stdint.h>
-
-/* Sets `i` to the first of so many for which `is_before`, which speaks of `i`, does not hold. */
+/* Sets `i` to the first of `count` items for which `is_before`, an expression with `i` in it, does
+ * not hold; to `count` where it holds for all. The search counts in the type of `i`. */
 #define SEARCH(i, count, is_before)                                                                \
     do {                                                                                           \
-        uint32_t low_ = 0, high_ = (count);                                                        \
+        __typeof__(i) low_ = 0, high_ = (count);                                                   \
         while (low_ < high_) {                                                                     \
             (i) = low_ + (high_ - low_) / 2;                                                       \
             if (is_before)                                                                         \

@@ -1,5 +1,6 @@
 #include "cct/contexts.h"
 
+#include "base/search.h"
 #include "base/vec.h"
 #include "cct/callers.h"
 
@@ -124,16 +125,11 @@ static uint32_t number_of(const struct forest *f, const struct numbered_chunk *c
 {
     if (place == 0)
         return CONTEXTS_NONE;
-    size_t low = 0, high = count; /* the last chunk that does not begin behind the place */
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (chunks[middle].place <= place)
-            low = middle;
-        else
-            high = middle;
-    }
-    uint64_t bytes = (uint64_t)(place - chunks[low].place) * 8 - sizeof(struct forest_chunk);
-    return chunks[low].first + (uint32_t)(bytes / f->node_bytes);
+    size_t behind; /* the first chunk that begins behind the place, which lies in the one before */
+    SEARCH(behind, count, chunks[behind].place <= place);
+    const struct numbered_chunk *chunk = &chunks[behind - 1];
+    uint64_t bytes = (uint64_t)(place - chunk->place) * 8 - sizeof(struct forest_chunk);
+    return chunk->first + (uint32_t)(bytes / f->node_bytes);
 }
 
 void contexts_from_forest(const struct forest *f, struct contexts *out)

@@ -9,6 +9,7 @@
  * bytes are those of the instruction behind it: a pun. These bytes stay as they are, so the jump
  * leads to one of a few places, at which the runtime finds memory.
  */
+#include "base/search.h"
 #include "edit/finder.h"
 #include "map/decode.h"
 
@@ -162,16 +163,10 @@ static void add_push(struct finder *f, const struct instruction *i, bool return_
 static bool find_hop(struct finder *f, const struct instruction *i, struct plan_site *site)
 {
     int64_t from = (int64_t)i->offset + HOP_BYTES;
-    size_t low = 0, high = f->pads.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if ((int64_t)f->pads.items[middle].end < from + INT8_MIN)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < f->pads.count && (int64_t)f->pads.items[low].start <= from + INT8_MAX; low++) {
-        struct pad *p = &f->pads.items[low];
+    size_t at;
+    SEARCH(at, f->pads.count, (int64_t)f->pads.items[at].end < from + INT8_MIN);
+    for (; at < f->pads.count && (int64_t)f->pads.items[at].start <= from + INT8_MAX; at++) {
+        struct pad *p = &f->pads.items[at];
         while (p->start < p->end &&
                ((int64_t)p->start < from + INT8_MIN || targets_has(&f->targets, p->start) ||
                 !targets_are_free(&f->targets, p->start, p->start + 1)))

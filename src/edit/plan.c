@@ -88,7 +88,6 @@ static bool has_sections(const struct plan_header *h, size_t size)
     return h->sections[PLAN_BY_RANK].count == h->sections[PLAN_SITES].count;
 }
 
-/* Checks the frame and the hash; what the sites say is checked by whoever follows it. */
 static int take_bytes(struct plan *p, const void *bytes, size_t size, struct ct_error *err)
 {
     const struct plan_header *h = bytes;
@@ -104,6 +103,12 @@ static int take_bytes(struct plan *p, const void *bytes, size_t size, struct ct_
     p->undecoded = (const void *)(start + h->sections[PLAN_UNDECODED].offset);
     p->undecoded_count = (uint32_t)h->sections[PLAN_UNDECODED].count;
     return CT_OK;
+}
+
+int plan_from_bytes(const void *bytes, size_t size, struct plan *out, struct ct_error *err)
+{
+    *out = (struct plan){0};
+    return take_bytes(out, bytes, size, err);
 }
 
 static int open_entry(const char *path, struct plan *out)
@@ -233,10 +238,12 @@ const char *plan_reason_name(unsigned reason)
 /* How many bytes move out of the way of a hop; the jump to them lies before the hop's. */
 static unsigned room_bytes(const struct plan *p, const struct plan_site *s)
 {
-    if (!(s->flags & SITE_MAKES_ROOM))
+    uint64_t at = (uint64_t)s->code + s->code_bytes, end = p->header->sections[PLAN_CODE].count;
+    if (!(s->flags & SITE_MAKES_ROOM) || at >= end)
         return 0;
-    const uint8_t *at = p->code + s->code + s->code_bytes;
-    return s->flags & SITE_MAY_STAY ? at[1 + 8 * at[0]] : at[0];
+    if (s->flags & SITE_MAY_STAY)
+        at += 1 + UINT64_C(8) * p->code[at];
+    return at < end ? p->code[at] : 0;
 }
 
 void plan_list(const struct plan *p, FILE *out)

@@ -7,7 +7,7 @@
 
 struct plan {
     struct mapped_file file;
-    void *owned; /* or the bytes are on the heap */
+    void *owned; /* or the bytes are on the heap, or the caller's */
     const struct plan_header *header;
     const struct plan_site *sites;
     uint32_t site_count;
@@ -18,6 +18,11 @@ struct plan {
 
 int plan_for_file(struct map_cache *cache, const char *elf_path, struct plan *out,
                   struct ct_error *err);
+
+/* Of bytes that stay the caller's, aligned to 8. The frame and the hash are checked; what the sites
+ * say is not. */
+int plan_from_bytes(const void *bytes, size_t size, struct plan *out, struct ct_error *err);
+
 void plan_close(struct plan *plan);
 
 /* Would plan_for_file find it in the cache? */

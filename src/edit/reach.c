@@ -1,5 +1,7 @@
 #include "edit/reach.h"
 
+#include "base/search.h"
+
 void reach_begin(struct reach *reach, uint32_t function, uint32_t offset)
 {
     vec_push(&reach->runs, (struct reach_run){.start = offset, .function = function});
@@ -40,29 +42,17 @@ static int compare_branches(const void *a, const void *b)
 /* The last run that begins at or before an offset, if it goes so far. */
 static struct reach_run *find_run(const struct reach *reach, uint32_t offset)
 {
-    size_t low = 0, high = reach->runs.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (reach->runs.items[middle].start <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    struct reach_run *run = low ? &reach->runs.items[low - 1] : NULL;
+    size_t i;
+    SEARCH(i, reach->runs.count, reach->runs.items[i].start <= offset);
+    struct reach_run *run = i ? &reach->runs.items[i - 1] : NULL;
     return run && offset < run->end ? run : NULL;
 }
 
 static size_t find_branch(const struct reach *reach, uint32_t from)
 {
-    size_t low = 0, high = reach->branches.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (reach->branches.items[middle].from < from)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    size_t i;
+    SEARCH(i, reach->branches.count, reach->branches.items[i].from < from);
+    return i;
 }
 
 typedef VEC(uint32_t) offsets;

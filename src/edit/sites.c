@@ -5,6 +5,8 @@
  */
 #include "edit/sites.h"
 
+#include "arch/x86_64/code_bytes.h"
+#include "base/search.h"
 #include "edit/finder.h"
 #include "map/decode.h"
 
@@ -125,18 +127,12 @@ static void find_parts(struct finder *f)
 /* The parts of the function at hand, itself among them. */
 static const struct part *parts_of(const struct finder *f, unsigned *count)
 {
-    size_t low = 0, high = f->parts.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (f->parts.items[middle].whole < f->whole)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t i;
+    SEARCH(i, f->parts.count, f->parts.items[i].whole < f->whole);
     *count = 0;
-    while (low + *count < f->parts.count && f->parts.items[low + *count].whole == f->whole)
+    while (i + *count < f->parts.count && f->parts.items[i + *count].whole == f->whole)
         ++*count;
-    return f->parts.items + low;
+    return f->parts.items + i;
 }
 
 static void find_targets(struct finder *f, const struct instruction *i)
@@ -220,33 +216,22 @@ static void find_slot(const struct finder *f, uint32_t offset, struct plan_site 
 
 static bool is_plt(const struct finder *f, uint32_t offset)
 {
-    const struct code_range *code = elf_code_at(f->file, f->file->base + offset);
-    return code && strncmp(code->section, ".plt", 4) == 0;
+    return elf_is_plt(elf_code_at(f->file, f->file->base + offset));
 }
 
 /* The slot that a stub of the PLT jumps through; 0 when the target is none. */
 static uint32_t got_of(const struct finder *f, uint64_t target)
 {
     const struct code_range *code = elf_code_at(f->file, f->file->base + target);
-    if (!code || strncmp(code->section, ".plt", 4) != 0)
+    if (!elf_is_plt(code))
         return 0;
     const uint8_t *at = code->bytes + (f->file->base + target - code->start);
-    uint64_t left = code->end - f->file->base - target, next = target;
-    if (left >= 4 && memcmp(at, "\xf3\x0f\x1e\xfa", 4) == 0) { /* endbr64 */
-        at += 4;
-        next += 4;
-        left -= 4;
-    }
-    if (left && *at == 0xf2) { /* bnd */
-        at++;
-        next++;
-        left--;
-    }
+    unsigned bytes = code_stub_bytes(at, code->end - f->file->base - target);
     int32_t relative;
-    if (left < 6 || at[0] != 0xff || at[1] != 0x25)
+    if (!bytes)
         return 0;
-    memcpy(&relative, at + 2, sizeof relative);
-    return (uint32_t)(next + 6 + (uint64_t)(int64_t)relative);
+    memcpy(&relative, at + bytes - sizeof relative, sizeof relative);
+    return (uint32_t)(target + bytes + (uint64_t)(int64_t)relative);
 }
 
 /* May a jump stay in its function? Only where the data leads to places inside it. */
@@ -421,22 +406,21 @@ static void keep(struct finder *f, const struct instruction *i)
     vec_push(&f->all, *i);
 }
 
+static uint64_t end_of_decoded(const struct finder *f, size_t i)
+{
+    const struct map_function *fn = &f->map->functions[f->decoded.items[i]];
+    return (uint64_t)fn->start + fn->size;
+}
+
 /* Decodes the functions of which a part is so near to a place that a short jump may reach it. */
 static void decode_around(struct finder *f, uint32_t offset)
 {
     enum { NEAR = 160 };
-    size_t low = 0, high = f->decoded.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        const struct map_function *fn = &f->map->functions[f->decoded.items[middle]];
-        if ((uint64_t)fn->start + fn->size + NEAR <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t i;
+    SEARCH(i, f->decoded.count, end_of_decoded(f, i) + NEAR <= offset);
     f->all.count = 0;
-    for (; low < f->decoded.count; low++) {
-        f->function = &f->map->functions[f->decoded.items[low]];
+    for (; i < f->decoded.count; i++) {
+        f->function = &f->map->functions[f->decoded.items[i]];
         if (f->function->start > (uint64_t)offset + NEAR)
             break;
         each_instruction(f, keep);
@@ -484,15 +468,9 @@ static void rank_sites(struct sites *s)
 
 static bool has_sites(const struct sites *s, uint32_t function)
 {
-    size_t low = 0, high = s->by_rank.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (s->items.items[s->by_rank.items[middle]].function < function)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < s->by_rank.count && s->items.items[s->by_rank.items[low]].function == function;
+    size_t i;
+    SEARCH(i, s->by_rank.count, s->items.items[s->by_rank.items[i]].function < function);
+    return i < s->by_rank.count && s->items.items[s->by_rank.items[i]].function == function;
 }
 
 static void mark_leaves(const struct finder *f)

@@ -1,5 +1,7 @@
 #include "elf/elf_file.h"
 
+#include "base/search.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -418,17 +420,16 @@ uint64_t elf_program_entry(const struct elf_file *f)
     return 0;
 }
 
+bool elf_is_plt(const struct code_range *code)
+{
+    return code && strncmp(code->section, ".plt", 4) == 0;
+}
+
 const struct code_range *elf_code_at(const struct elf_file *f, uint64_t address)
 {
-    size_t low = 0, high = f->code.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (f->code.items[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low < f->code.count && address >= f->code.items[low].start)
-        return &f->code.items[low];
+    size_t i;
+    SEARCH(i, f->code.count, f->code.items[i].end <= address);
+    if (i < f->code.count && address >= f->code.items[i].start)
+        return &f->code.items[i];
     return NULL;
 }

@@ -9,13 +9,14 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/page.h"
 #include "base/vec.h"
 
 #include <gelf.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { BUILD_ID_MAX = 32, PAGE_BYTES = 4096 };
+enum { BUILD_ID_MAX = 32 };
 
 /* A piece of executable code: where it is in memory and where its bytes are. */
 struct code_range {
@@ -89,5 +90,8 @@ bool elf_dynamic_value(const struct elf_file *file, int64_t tag, uint64_t *value
 
 /* The code range that holds an address, or NULL. */
 const struct code_range *elf_code_at(const struct elf_file *file, uint64_t address);
+
+/* Is it a PLT: stubs through which other modules are called? NULL is none. */
+bool elf_is_plt(const struct code_range *code);
 
 #endif

@@ -1,5 +1,7 @@
 #include "elf/go_table.h"
 
+#include "base/search.h"
+
 #include <string.h>
 
 enum {
@@ -261,15 +263,9 @@ bool go_function_at(const struct go_table *t, uint32_t i, struct go_function *ou
 
 uint32_t go_function_behind(const struct go_table *t, uint64_t address)
 {
-    uint32_t low = 0, high = t->function_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (go_function_start(t, middle + 1) <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    uint32_t i;
+    SEARCH(i, t->function_count, go_function_start(t, i + 1) <= address);
+    return i;
 }
 
 struct go_values go_stack_values(const struct go_table *t, const struct go_function *f)

@@ -6,6 +6,7 @@
  * A location has an address, and ours are offsets in modules: each module is given a range of
  * addresses that none of the others has.
  */
+#include "base/page.h"
 #include "export/export.h"
 #include "export/protobuf.h"
 #include "export/text_table.h"
@@ -57,7 +58,7 @@ enum function_field {
     FUNCTION_LINE = 5,
 };
 
-enum { FLUSH_BYTES = 1 << 16, PAGE_BYTES = 4096 };
+enum { FLUSH_BYTES = 1 << 16 };
 
 struct pprof {
     const struct stacks *stacks;

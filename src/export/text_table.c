@@ -1,5 +1,6 @@
 #include "export/text_table.h"
 
+#include "base/search.h"
 #include "base/utf8.h"
 
 void text_table_init(struct text_table *table)
@@ -24,15 +25,9 @@ uint32_t text_number(struct text_table *table, const char *text)
         vec_push(&table->offsets, offset);
         return (uint32_t)table->offsets.count - 1;
     }
-    size_t low = 0, high = table->offsets.count;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (table->offsets.items[middle] <= offset)
-            low = middle;
-        else
-            high = middle;
-    }
-    return (uint32_t)low;
+    uint32_t behind; /* the first, at offset 0, never is */
+    SEARCH(behind, (uint32_t)table->offsets.count, table->offsets.items[behind] <= offset);
+    return behind - 1;
 }
 
 const char *text_of(const struct text_table *table, uint32_t number)

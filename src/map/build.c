@@ -2,6 +2,8 @@
  * Making a map from an ELF file: read the CFI and the symbols, compile the rows in order of pc,
  * fill the gaps by decoding, and write it all out.
  */
+#include "arch/x86_64/code_bytes.h"
+#include "base/search.h"
 #include "elf/elf_file.h"
 #include "elf/go_table.h"
 #include "elf/program_kind.h"
@@ -50,12 +52,11 @@ static void take_row(void *context, uint32_t pc, const struct cfi_row *row, bool
 static bool describe_plt(struct build *b, uint32_t start, uint32_t end)
 {
     const struct code_range *code = elf_code_at(&b->file, b->file.base + start);
-    if (!code || strncmp(code->section, ".plt", 4) != 0 || end - start < 8 || start % 8 != 0 ||
+    if (!elf_is_plt(code) || end - start < 8 || start % 8 != 0 ||
         b->file.base + start != code->start)
         return false;
-    bool lazy = code->bytes[0] == 0xff && code->bytes[1] == 0x35 && end - start >= 32;
-    bool jumps = (code->bytes[0] == 0xff && code->bytes[1] == 0x25) ||
-                 memcmp(code->bytes, "\xf3\x0f\x1e\xfa", 4) == 0; /* endbr64 */
+    bool lazy = code_is_slot_push(code->bytes) && end - start >= 32;
+    bool jumps = code_is_slot_jump(code->bytes) || code_is_endbr64(code->bytes);
     if (!lazy && !jumps)
         return false;
     struct map_special s = {
@@ -144,15 +145,9 @@ static void describe_gap(struct build *b, uint32_t start, uint32_t end)
 /* Describes [from, to), which no FDE covers and which may span several code ranges and holes. */
 static void describe_gaps(struct build *b, uint64_t from, uint64_t to)
 {
-    size_t first = 0, past = b->file.code.count; /* the first range that ends behind `from` */
-    while (first < past) {
-        size_t middle = (first + past) / 2;
-        if (b->file.code.items[middle].end < from)
-            first = middle + 1;
-        else
-            past = middle;
-    }
-    for (size_t i = first; i < b->file.code.count && b->file.code.items[i].start <= to; i++) {
+    size_t i;
+    SEARCH(i, b->file.code.count, b->file.code.items[i].end < from);
+    for (; i < b->file.code.count && b->file.code.items[i].start <= to; i++) {
         const struct code_range *code = &b->file.code.items[i];
         uint64_t start = code->start > from ? code->start : from;
         uint64_t end = code->end < to ? code->end : to;

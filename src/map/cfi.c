@@ -1,6 +1,7 @@
 #include "map/cfi.h"
 
 #include "base/reader.h"
+#include "base/search.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -133,16 +134,9 @@ static int next_entry(const struct cfi *cfi, uint64_t offset, Dwarf_Off *next,
 /* A CIE always comes before the FDEs that refer to it. */
 static const struct cie *find_cie(const struct cfi *cfi, uint64_t offset)
 {
-    size_t low = 0, high = cfi->cies.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (cfi->cies.items[middle].offset < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < cfi->cies.count && cfi->cies.items[low].offset == offset ? &cfi->cies.items[low]
-                                                                          : NULL;
+    size_t i;
+    SEARCH(i, cfi->cies.count, cfi->cies.items[i].offset < offset);
+    return i < cfi->cies.count && cfi->cies.items[i].offset == offset ? &cfi->cies.items[i] : NULL;
 }
 
 /* Reads the range of an FDE; `r` is left at its instructions. */
@@ -340,23 +334,11 @@ static bool remember(struct machine *m)
     return true;
 }
 
-/* The opcodes that keep an operand in their low six bits are handled by the caller. */
-static bool run_extended(struct machine *m, struct reader *r, uint8_t op)
+/* Where a register of the caller is. False for an opcode that says nothing of it. */
+static bool run_register(struct machine *m, struct reader *r, uint8_t op)
 {
-    uint64_t reg, pc;
+    uint64_t reg, other;
     switch (op) {
-    case DW_CFA_nop:
-        return true;
-    case DW_CFA_set_loc:
-        return read_pointer(m->cfi, r, m->cie->pointer_encoding, &pc) && advance(m, pc);
-    case DW_CFA_advance_loc1:
-        return advance_by(m, read_u8(r));
-    case DW_CFA_advance_loc2:
-        return advance_by(m, read_u16(r));
-    case DW_CFA_advance_loc4:
-        return advance_by(m, read_u32(r));
-    case CFA_ADVANCE_LOC8:
-        return advance_by(m, read_u64(r));
     case DW_CFA_offset_extended:
         reg = read_uleb(r);
         set_offset(m, reg, R_OFFSET, (int64_t)read_uleb(r));
@@ -390,11 +372,39 @@ static bool run_extended(struct machine *m, struct reader *r, uint8_t op)
         return true;
     case DW_CFA_register:
         reg = read_uleb(r);
-        pc = read_uleb(r);
-        set_rule(
-            m, reg,
-            (struct cfi_rule){.kind = R_REGISTER, .reg = pc < X86_COUNT ? (uint8_t)pc : X86_NONE});
+        other = read_uleb(r);
+        set_rule(m, reg,
+                 (struct cfi_rule){.kind = R_REGISTER,
+                                   .reg = other < X86_COUNT ? (uint8_t)other : X86_NONE});
         return true;
+    case DW_CFA_expression:
+        set_expression(m, r, R_EXPRESSION);
+        return true;
+    case DW_CFA_val_expression:
+        set_expression(m, r, R_VAL_EXPRESSION);
+        return true;
+    default: /* other machines' opcodes */
+        return false;
+    }
+}
+
+/* The opcodes that keep an operand in their low six bits are handled by the caller. */
+static bool run_extended(struct machine *m, struct reader *r, uint8_t op)
+{
+    uint64_t reg, pc;
+    switch (op) {
+    case DW_CFA_nop:
+        return true;
+    case DW_CFA_set_loc:
+        return read_pointer(m->cfi, r, m->cie->pointer_encoding, &pc) && advance(m, pc);
+    case DW_CFA_advance_loc1:
+        return advance_by(m, read_u8(r));
+    case DW_CFA_advance_loc2:
+        return advance_by(m, read_u16(r));
+    case DW_CFA_advance_loc4:
+        return advance_by(m, read_u32(r));
+    case CFA_ADVANCE_LOC8:
+        return advance_by(m, read_u64(r));
     case DW_CFA_remember_state:
         return remember(m);
     case DW_CFA_restore_state:
@@ -422,17 +432,11 @@ static bool run_extended(struct machine *m, struct reader *r, uint8_t op)
     case DW_CFA_def_cfa_expression:
         m->row.cfa_is_expression = true;
         return read_block(r, &m->row.cfa_expression, &m->row.cfa_size);
-    case DW_CFA_expression:
-        set_expression(m, r, R_EXPRESSION);
-        return true;
-    case DW_CFA_val_expression:
-        set_expression(m, r, R_VAL_EXPRESSION);
-        return true;
     case CFA_GNU_ARGS_SIZE: /* matters to landing pads only */
         read_uleb(r);
         return true;
-    default: /* other machines' opcodes */
-        return false;
+    default:
+        return run_register(m, r, op);
     }
 }
 
@@ -497,13 +501,7 @@ bool cfi_run(const struct cfi *cfi, const struct fde *fde, cfi_row_fn *emit, voi
 
 const struct fde *cfi_fde_at(const struct cfi *cfi, uint32_t offset)
 {
-    size_t low = 0, high = cfi->fdes.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (cfi->fdes.items[middle].start <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && offset < cfi->fdes.items[low - 1].end ? &cfi->fdes.items[low - 1] : NULL;
+    size_t i;
+    SEARCH(i, cfi->fdes.count, cfi->fdes.items[i].start <= offset);
+    return i && offset < cfi->fdes.items[i - 1].end ? &cfi->fdes.items[i - 1] : NULL;
 }

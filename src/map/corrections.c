@@ -7,6 +7,7 @@
  */
 #include "map/corrections.h"
 
+#include "arch/x86_64/code_bytes.h"
 #include "map/decode.h"
 #include "map/map.h"
 
@@ -214,9 +215,9 @@ static bool is_context_start(const uint8_t *bytes, uint64_t size)
 {
     static const char *const codes[] = {"\x48\x89\xdc\x48\x8b\x3c\x24\x48\x85\xff",
                                         "\x48\x89\xdc\x5f\x48\x85\xff"};
-    if (size > 4 && memcmp(bytes, "\xf3\x0f\x1e\xfa", 4) == 0) { /* endbr64 */
-        bytes += 4;
-        size -= 4;
+    if (size > ENDBR64_BYTES && code_is_endbr64(bytes)) {
+        bytes += ENDBR64_BYTES;
+        size -= ENDBR64_BYTES;
     }
     for (unsigned i = 0; i < 2; i++)
         if (size >= strlen(codes[i]) && memcmp(bytes, codes[i], strlen(codes[i])) == 0)

@@ -1,5 +1,7 @@
 #include "map/entries.h"
 
+#include "base/search.h"
+
 #include <string.h>
 
 struct finder {
@@ -14,15 +16,9 @@ static bool is_uncovered(const struct finder *f, uint64_t address)
     if (!elf_code_at(f->file, address))
         return false;
     uint32_t offset = (uint32_t)(address - f->file->base);
-    size_t low = 0, high = f->cfi->fdes.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (f->cfi->fdes.items[middle].start <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return !low || offset >= f->cfi->fdes.items[low - 1].end;
+    size_t i;
+    SEARCH(i, f->cfi->fdes.count, f->cfi->fdes.items[i].start <= offset);
+    return !i || offset >= f->cfi->fdes.items[i - 1].end;
 }
 
 static void take(struct finder *f, uint64_t address)
@@ -138,13 +134,7 @@ void entries_free(struct entries *entries)
 
 size_t entries_from(const struct entries *entries, uint32_t offset)
 {
-    size_t low = 0, high = entries->offsets.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (entries->offsets.items[middle] < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    size_t i;
+    SEARCH(i, entries->offsets.count, entries->offsets.items[i] < offset);
+    return i;
 }

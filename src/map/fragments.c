@@ -6,6 +6,8 @@
  */
 #include "map/fragments.h"
 
+#include "base/search.h"
+
 #include <string.h>
 
 /* Candidates by start, in an open-addressing table; an entry is an index in functions plus one. */
@@ -67,15 +69,9 @@ static void collect(struct candidates *c, const struct map_tables *t, const stru
 
 static struct map_function *function_with(struct functions *f, uint32_t offset)
 {
-    size_t low = 0, high = f->items.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (f->items.items[middle].start <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    struct map_function *fn = low ? &f->items.items[low - 1] : NULL;
+    size_t i;
+    SEARCH(i, f->items.count, f->items.items[i].start <= offset);
+    struct map_function *fn = i ? &f->items.items[i - 1] : NULL;
     return fn && offset - fn->start < fn->size ? fn : NULL;
 }
 

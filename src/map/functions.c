@@ -1,5 +1,7 @@
 #include "map/functions.h"
 
+#include "base/search.h"
+
 #include <string.h>
 
 /* By address; at one address functions before labels, then the better name first. */
@@ -136,15 +138,9 @@ static void fill_sizes(struct functions *f, const struct elf_file *file, const s
 static struct map_function *function_at(struct functions *f, uint32_t start)
 {
     struct map_function key = {.start = start, .flags = FUNCTION_HAS_SYMBOL};
-    size_t low = 0, high = f->items.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (f->items.items[middle].start < key.start)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < f->items.count && f->items.items[low].start == start ? &f->items.items[low] : NULL;
+    size_t i;
+    SEARCH(i, f->items.count, f->items.items[i].start < key.start);
+    return i < f->items.count && f->items.items[i].start == start ? &f->items.items[i] : NULL;
 }
 
 /* The first of the symbols, sorted by name and scope, that is not before (name, scope). */
@@ -153,15 +149,9 @@ static size_t lower_bound(const struct elf_symbol **sorted, size_t count, const 
 {
     struct elf_symbol key = {.name = name, .scope = scope};
     const struct elf_symbol *wanted = &key;
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (by_name(&sorted[middle], &wanted) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    size_t i;
+    SEARCH(i, count, by_name(&sorted[i], &wanted) < 0);
+    return i;
 }
 
 /* The only symbol of that name in a scope; NULL when there is none, or more than one address. */

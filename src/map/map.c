@@ -1,5 +1,7 @@
 #include "map/map.h"
 
+#include "base/search.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -114,16 +116,10 @@ const struct map_function *map_find_function(const struct map *map, uint64_t off
 {
     /* Functions can overlap (a symbol inside another's range): the innermost start wins. */
     enum { MOST_NESTED = 16 };
-    size_t low = 0, high = map->function_count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (map->functions[middle].start <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (unsigned tries = 0; low && tries < MOST_NESTED; tries++) {
-        const struct map_function *f = &map->functions[--low];
+    size_t i;
+    SEARCH(i, map->function_count, map->functions[i].start <= offset);
+    for (unsigned tries = 0; i && tries < MOST_NESTED; tries++) {
+        const struct map_function *f = &map->functions[--i];
         if (f->start <= offset && offset - f->start < f->size)
             return f;
     }

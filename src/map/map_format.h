@@ -25,6 +25,8 @@
 #ifndef MAP_FORMAT_H
 #define MAP_FORMAT_H
 
+#include "base/search.h"
+
 #include <assert.h>
 #include <stdint.h>
 
@@ -280,15 +282,9 @@ static inline int map_has(const struct map_tables *t, uint64_t offset, uint32_t 
 static inline const struct map_range *map_find_range(const struct map_range *ranges, uint32_t count,
                                                      uint64_t offset)
 {
-    uint32_t low = 0, high = count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (ranges[middle].start <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && offset < ranges[low - 1].end ? &ranges[low - 1] : (void *)0;
+    uint32_t i;
+    SEARCH(i, count, ranges[i].start <= offset);
+    return i && offset < ranges[i - 1].end ? &ranges[i - 1] : (void *)0;
 }
 
 /* The correction that holds at `offset`, or NULL. */

@@ -25,11 +25,6 @@ struct unmarkable_finder {
     VEC(struct jump) jumps; /* direct ones out of an FDE */
 };
 
-static bool is_plt(const struct code_range *code)
-{
-    return code && strncmp(code->section, ".plt", 4) == 0;
-}
-
 /* Is the slot of the return address, just below the CFA, an operand? */
 static bool touches_slot(const struct instruction *i, const struct map_special *rule)
 {
@@ -64,7 +59,7 @@ void unmarkable_fde(struct unmarkable_finder *f, size_t index, const struct fde 
 {
     f->fde = fde;
     f->index = (uint32_t)index;
-    f->in_plt = is_plt(code);
+    f->in_plt = elf_is_plt(code);
 }
 
 static void find(struct unmarkable_finder *f, enum found found)
@@ -87,7 +82,7 @@ bool unmarkable_take(struct unmarkable_finder *f, const struct instruction *i,
         find(f, JUMPS_AWAY);
     if (i->is_jump) {
         bool inside = i->target >= f->fde->start && i->target < f->fde->end;
-        if (inside ? f->in_plt : is_plt(elf_code_at(f->file, f->file->base + i->target)))
+        if (inside ? f->in_plt : elf_is_plt(elf_code_at(f->file, f->file->base + i->target)))
             find(f, JUMPS_AWAY);
         else if (!inside)
             vec_push(&f->jumps, (struct jump){.from = f->index, .to = i->target});
@@ -183,7 +178,7 @@ void unmarkable_end(struct unmarkable_finder *const *finders, size_t count,
         if (found[i])
             add_range(out, cfi->fdes.items[i].start, cfi->fdes.items[i].end, found[i] == READS);
     for (size_t i = 0; i < file->code.count; i++)
-        if (is_plt(&file->code.items[i]))
+        if (elf_is_plt(&file->code.items[i]))
             add_range(out, file->code.items[i].start - file->base,
                       file->code.items[i].end - file->base, false);
     add_known_names(functions, out);

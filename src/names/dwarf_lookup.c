@@ -1,5 +1,7 @@
 #include "names/dwarf_lookup.h"
 
+#include "base/search.h"
+
 #include <dwarf.h>
 #include <string.h>
 
@@ -98,17 +100,11 @@ static void list_units(struct lookup *l)
  * address 0 or so. The one that begins last is the real one. */
 static uint32_t unit_at(const struct lookup *l, uint64_t address)
 {
-    size_t low = 0, high = l->ranges.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (l->ranges.items[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    while (low-- > 0 && l->ranges.items[low].end_so_far > address)
-        if (address < l->ranges.items[low].end)
-            return l->ranges.items[low].unit;
+    size_t i;
+    SEARCH(i, l->ranges.count, l->ranges.items[i].start <= address);
+    while (i-- > 0 && l->ranges.items[i].end_so_far > address)
+        if (address < l->ranges.items[i].end)
+            return l->ranges.items[i].unit;
     return UINT32_MAX;
 }
 
@@ -283,15 +279,9 @@ struct span {
 
 static size_t first_from(struct span span, uint64_t address)
 {
-    size_t low = 0, high = span.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (span.items[middle].address < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    size_t i;
+    SEARCH(i, span.count, span.items[i].address < address);
+    return i;
 }
 
 /*
@@ -408,19 +398,18 @@ static void find_scopes(struct lookup *l, const struct unit *unit, struct span s
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
 
+static bool line_begins_by(Dwarf_Line *line, uint64_t address)
+{
+    Dwarf_Addr start;
+    return dwarf_lineaddr(line, &start) == 0 && start <= address;
+}
+
 /* The row of a line table that holds an address, or NULL. */
 static Dwarf_Line *line_at(Dwarf_Lines *lines, size_t count, uint64_t address)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        Dwarf_Addr start;
-        if (dwarf_lineaddr(dwarf_onesrcline(lines, middle), &start) == 0 && start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    Dwarf_Line *line = low ? dwarf_onesrcline(lines, low - 1) : NULL;
+    size_t i;
+    SEARCH(i, count, line_begins_by(dwarf_onesrcline(lines, i), address));
+    Dwarf_Line *line = i ? dwarf_onesrcline(lines, i - 1) : NULL;
     bool ends;
     return line && dwarf_lineendsequence(line, &ends) == 0 && !ends ? line : NULL;
 }

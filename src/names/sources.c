@@ -1,5 +1,7 @@
 #include "names/sources.h"
 
+#include "base/search.h"
+
 void sources_init(struct sources *sources)
 {
     *sources = (struct sources){0};
@@ -16,16 +18,10 @@ void sources_free(struct sources *sources)
 
 const struct source_place *sources_find(const struct sources *sources, uint64_t offset)
 {
-    size_t low = 0, high = sources->places.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (sources->places.items[middle].offset < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < sources->places.count && sources->places.items[low].offset == offset
-               ? &sources->places.items[low]
+    size_t i;
+    SEARCH(i, sources->places.count, sources->places.items[i].offset < offset);
+    return i < sources->places.count && sources->places.items[i].offset == offset
+               ? &sources->places.items[i]
                : NULL;
 }
 

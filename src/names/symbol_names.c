@@ -1,5 +1,7 @@
 #include "names/symbol_names.h"
 
+#include "base/search.h"
+
 static int by_offset(const void *a, const void *b)
 {
     const struct symbol_name *x = a, *y = b;
@@ -51,14 +53,8 @@ void symbol_names_free(struct symbol_names *names)
 
 int64_t symbol_names_find(const struct symbol_names *names, uint64_t offset)
 {
-    size_t low = 0, high = names->items.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (names->items.items[middle].offset <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    const struct symbol_name *found = low ? &names->items.items[low - 1] : NULL;
-    return found && offset - found->offset < found->size ? (int64_t)low - 1 : -1;
+    size_t i;
+    SEARCH(i, names->items.count, names->items.items[i].offset <= offset);
+    const struct symbol_name *found = i ? &names->items.items[i - 1] : NULL;
+    return found && offset - found->offset < found->size ? (int64_t)i - 1 : -1;
 }

@@ -2,6 +2,7 @@
  * Accessors of profiles that are more than a bounds check, and the words for what they find. All
  * are safe on contents that nobody has checked.
  */
+#include "base/search.h"
 #include "profile/profile.h"
 
 #include <inttypes.h>
@@ -22,18 +23,12 @@ const struct ctp_fact profile_no_fact = {0};
 uint32_t profile_root_of(const struct profile *p, uint32_t node)
 {
     /* The first root that begins behind the node; the one before it is the answer. */
-    uint32_t low = 0, high = profile_root_count(p);
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (profile_root(p, middle)->first_node <= node)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == 0 || node >= p->node_count)
+    uint32_t i;
+    SEARCH(i, profile_root_count(p), profile_root(p, i)->first_node <= node);
+    if (i == 0 || node >= p->node_count)
         return CTP_NONE;
-    const struct ctp_root *root = profile_root(p, low - 1);
-    return node - root->first_node < root->node_count ? low - 1 : CTP_NONE;
+    const struct ctp_root *root = profile_root(p, i - 1);
+    return node - root->first_node < root->node_count ? i - 1 : CTP_NONE;
 }
 
 uint32_t profile_find_metric(const struct profile *p, const char *name)
@@ -91,19 +86,17 @@ const struct ctp_line *profile_frame_line(const struct profile *p, const struct 
     return at == CTP_NONE ? NULL : profile_line(p, at);
 }
 
+static bool is_fact_before(const struct ctp_fact *fact, uint64_t scope, uint64_t index)
+{
+    return fact->scope < scope || (fact->scope == scope && fact->index < index);
+}
+
 /* The first fact that is not below (scope, index). */
 static uint32_t first_fact(const struct profile *p, uint64_t scope, uint64_t index)
 {
-    uint32_t low = 0, high = profile_fact_count(p);
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        const struct ctp_fact *fact = profile_fact(p, middle);
-        if (fact->scope < scope || (fact->scope == scope && fact->index < index))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    uint32_t i;
+    SEARCH(i, profile_fact_count(p), is_fact_before(profile_fact(p, i), scope, index));
+    return i;
 }
 
 struct profile_range profile_facts_of(const struct profile *p, enum ctp_scope scope, uint32_t index)

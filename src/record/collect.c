@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "profile/profile.h"
+#include "record/epochs.h"
 #include "record/frames.h"
 #include "record/grow.h"
 #include "record/language.h"
@@ -15,16 +16,17 @@ struct collector {
     const struct recording *recording;
     struct profile_writer *writer;
     struct frames frames;          /* of the arena at hand */
-    void *engine_state;            /* of the arena at hand, while its threads are counted */
+    void *engine_state;            /* of the current arena, while its threads are counted, */
+    uint64_t bytes_left;           /* and what chunks of nodes they may have */
     struct totals process, all;    /* of the process at hand, and of all */
     VEC(struct grown_tree) trees;  /* of each thread */
     size_t next_count, last_count; /* of those, the ones that are left of the process at hand */
     struct metric_set metrics;
     uint32_t engine_metrics; /* how many of them are the engine's */
-    VEC(uint32_t) epochs;    /* names of the phases, as strings of the profile */
-    bool is_whole;           /* the whole program was measured, but for what it paused itself */
-    uint64_t end_ns;         /* of the process at hand, by the arena's clock; now, if it goes on */
-    uint64_t known_end_ns;   /* the same; 0, if it goes on or its end was not seen */
+    struct epochs epochs;
+    bool is_whole;         /* the whole program was measured, but for what it paused itself */
+    uint64_t end_ns;       /* of the process at hand, by the arena's clock; now, if it goes on */
+    uint64_t known_end_ns; /* the same; 0, if it goes on or its end was not seen */
     uint64_t perf_rest[PERF_MOST_EVENTS]; /* what the kernel counted, and no context has */
     bool has_written_rest;
     bool has_unknown_time;      /* some process ended without a word of its CPU time */
@@ -37,26 +39,6 @@ struct collector {
 static uint64_t since_1970(const struct arena_header *h, uint64_t clock_ns)
 {
     return clock_ns ? clock_ns + h->realtime_at_zero_ns : 0;
-}
-
-/* The profile's phase for the number of one in the arena at hand. */
-static uint32_t epoch_for(struct collector *c, const struct arena_view *v, uint32_t number)
-{
-    char name[256] = "";
-    const struct arena_phase *p;
-    VIEW_EACH(v, view_header(v)->first_phase, p) {
-        if (p->number != number || p->name_bytes >= sizeof name ||
-            !view_holds(v, p, sizeof *p + p->name_bytes))
-            continue;
-        memcpy(name, p + 1, p->name_bytes);
-        break;
-    }
-    uint32_t text = profile_add_string(c->writer, name);
-    for (size_t i = 0; i < c->epochs.count; i++)
-        if (c->epochs.items[i] == text)
-            return (uint32_t)i;
-    vec_push(&c->epochs, text);
-    return profile_add_epoch(c->writer, name);
 }
 
 /* What the arena does not say of a thread's time: the call that it is still in, and the rest. */
@@ -156,12 +138,12 @@ static void write_rest_only(struct collector *c, const struct arena_view *v,
 }
 
 /*
- * A tree for each phase, and first the one of no phase, whose root is the thread's. `root[i]` is
- * the first node of the tree that node i is in, `number[i]` its number in the profile. Without
- * phases neither is there: all is one tree, in order.
+ * A tree for each phase, and first the one of no phase, whose root is the thread's. `next[i]` is
+ * the next node of the tree that node i is in, or behind all nodes; `number[i]` its number in the
+ * profile. Without phases neither is there: all is one tree, in order.
  */
 struct tree_order {
-    uint32_t *root, *number;
+    uint32_t *next, *number;
     uint32_t first_number;
 };
 
@@ -193,10 +175,8 @@ static void write_tree(struct collector *c, const struct arena_view *v, const st
                        const struct thread_times *times)
 {
     uint32_t phase = KEY_OFFSET(g->items.items[first].key), tree_root = *next_node;
-    profile_add_root(c->writer, thread, first ? epoch_for(c, v, phase) : CTP_NONE);
-    for (size_t i = first; i < g->items.count; i++) {
-        if (order->root && order->root[i] != first)
-            continue;
+    profile_add_root(c->writer, thread, first ? epoch_for(&c->epochs, v, phase) : CTP_NONE);
+    for (size_t i = first; i < g->items.count; i = order->next ? order->next[i] : i + 1) {
         const struct grown_node *n = &g->items.items[i];
         uint32_t parent = i == first ? CTP_NONE : number_of(order, n->parent);
         uint32_t frame = i == first ? CTP_NONE : frame_for(&c->frames, n->key);
@@ -211,6 +191,29 @@ static void write_tree(struct collector *c, const struct arena_view *v, const st
     }
 }
 
+static void order_by_roots(const struct grown_tree *g, const uint32_t *roots, size_t root_count,
+                           struct tree_order *order)
+{
+    uint32_t count = (uint32_t)g->items.count;
+    uint32_t *root = must_calloc(count, sizeof *root);
+    uint32_t *first = must_calloc(count, sizeof *first); /* of a root's nodes, so far */
+    for (uint32_t i = 0; i < count; i++)
+        first[i] = count;
+    order->next = must_calloc(count, sizeof *order->next);
+    order->number = must_calloc(count, sizeof *order->number);
+    for (size_t i = 1; i < root_count; i++)
+        root[roots[i]] = roots[i];
+    for (uint32_t i = 1; i < count; i++)
+        if (!root[i])
+            root[i] = root[g->items.items[i].parent];
+    for (uint32_t i = count; i-- > 0;) {
+        order->next[i] = first[root[i]];
+        first[root[i]] = i;
+    }
+    free(root);
+    free(first);
+}
+
 static void write_thread(struct collector *c, const struct arena_view *v,
                          const struct arena_thread *t, const struct grown_tree *g, uint32_t thread,
                          uint32_t *next_node)
@@ -222,20 +225,13 @@ static void write_thread(struct collector *c, const struct arena_view *v,
     for (uint32_t i = 1; i < count; i++)
         if (g->items.items[i].parent == 0 && (KEY_FLAGS(g->items.items[i].key) & KEY_PHASE))
             vec_push(&roots, i);
-    if (roots.count > 1) {
-        order.root = must_calloc(count, sizeof *order.root);
-        order.number = must_calloc(count, sizeof *order.number);
-        for (size_t i = 1; i < roots.count; i++)
-            order.root[roots.items[i]] = roots.items[i];
-        for (uint32_t i = 1; i < count; i++)
-            if (!order.root[i])
-                order.root[i] = order.root[g->items.items[i].parent];
-    }
+    if (roots.count > 1)
+        order_by_roots(g, roots.items, roots.count, &order);
     struct thread_times times = times_of(c, v, t, g);
     for (size_t i = 0; i < roots.count; i++)
         write_tree(c, v, g, thread, roots.items[i], &order, next_node, &times);
     vec_free(&roots);
-    free(order.root);
+    free(order.next);
     free(order.number);
 }
 
@@ -246,7 +242,7 @@ static void grow_tree(struct grown_tree *g, struct collector *c, const struct ar
     const struct arena_header *h = view_header(v);
     const struct record_engine *engine = c->recording->server->engine;
     const struct perf_samples *perf = c->recording->perf;
-    grow_samples(g, v, t, c->metrics.layout.node_bytes);
+    grow_samples(g, v, t, c->metrics.layout.node_bytes, &c->bytes_left);
     if (engine->grow)
         engine->grow(c->engine_state, v, t, g);
     if (perf && perf_samples_has(perf, h, t)) {
@@ -365,9 +361,11 @@ static uint32_t add_process(struct collector *c, size_t i)
 {
     const struct server *s = c->recording->server;
     const struct server_arena *a = &s->arenas.items[i];
+    char program[ARENA_PROGRAM_BYTES]; /* in the arena it may have no end */
+    snprintf(program, sizeof program, "%.*s", ARENA_PROGRAM_BYTES - 1, a->header->program);
     struct ctp_process out = {.pid = (uint32_t)a->pid,
                               .parent = CTP_NONE,
-                              .command = profile_add_string(c->writer, a->header->program),
+                              .command = profile_add_string(c->writer, program),
                               .start_ns = since_1970(a->header, a->header->start_ns)};
     for (size_t k = 0; k < i; k++) {
         if (is_same_process(&s->arenas.items[k], a)) {
@@ -482,6 +480,7 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     c->known_end_ns = known_end_of(c->recording->server, i);
     c->end_ns = c->known_end_ns ? c->known_end_ns : now_ns();
     frames_begin(&c->frames, c->writer, &v, &c->recording->server->maps, h->pid);
+    epochs_begin_arena(&c->epochs, &v);
     find_io_rest(c, i);
     each_thread(c, &v, process, nodes, add_thread);
     c->process.arena_bytes = h->used;
@@ -555,6 +554,7 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     CT_TRY(profile_writer_open(output, &c.writer, err));
     if (!recording->is_written && !recording->snapshot)
         profile_writer_keep_old(c.writer);
+    epochs_begin(&c.epochs, c.writer);
     c.is_whole = recording->options->delay_s == 0 && recording->options->duration_s == 0;
     metrics_add(&c.metrics, c.writer, &s->events, s->period_ns);
     struct metric_kind kinds[ENGINE_METRICS];
@@ -566,6 +566,7 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     VEC(size_t) last_counts = {0};
     for (size_t i = 0; i < s->arenas.count; i++) {
         struct arena_view v = arena_view_at_end(&s->arenas.items[i]);
+        c.bytes_left = v.size;
         c.engine_state = s->engine->arena_begins ? s->engine->arena_begins(s, &v) : NULL;
         each_thread(&c, &v, 0, &nodes, count_thread);
         if (s->engine->arena_ends)
@@ -604,7 +605,7 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
                          (double)(s->window_end_ns - from_ns) / 1e9);
     if (c.metrics.cpu != CTP_NONE)
         add_facts(&c, CTP_SCOPE_METRIC, c.metrics.cpu, &c.all);
-    vec_free(&c.epochs);
+    epochs_end(&c.epochs);
     vec_free(&c.trees);
     vec_free(&last_counts);
     return profile_writer_commit(c.writer, err);

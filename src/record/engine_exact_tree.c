@@ -13,12 +13,14 @@ struct record_tables {
     uint32_t *nodes;     /* numbered through all threads, plus one: */
     uint32_t first;      /* that of the current thread */
     uint32_t *outermost; /* NULL: no heights */
+    uint64_t bytes_left; /* that chunks of the threads to come may have: each byte is in one */
 };
 
 void *exact_tree_begin(const struct server *s, const struct arena_view *v)
 {
     struct record_tables *tables = must_calloc(1, sizeof *tables);
     tables->room = v->size / ARENA_RECORD_ALIGN + 1;
+    tables->bytes_left = v->size;
     tables->nodes = must_calloc(tables->room, sizeof *tables->nodes);
     if (exact_settings_in(s->settings)->flags & EXACT_HEIGHTS)
         tables->outermost = must_calloc(tables->room, sizeof *tables->outermost);
@@ -110,38 +112,60 @@ static void add_sums(struct grown_tree *g, const struct exact_counts *counts)
     g->sums[SUM_CALLS_BETWEEN] += counts->calls_between;
 }
 
+/* Where the records of a chunk lie: offsets. */
+struct record_span {
+    uint64_t start, end;
+};
+
+struct record_spans {
+    VEC(struct record_span) items; /* newest first */
+};
+
+/*
+ * Returns how many bytes they have. Chunks that have more than the arena are made up, whether they
+ * are too long or a list of them leads back: they would take time and memory without end.
+ */
+static uint64_t list_spans(struct record_tables *tables, const struct arena_view *v, uint32_t first,
+                           struct record_spans *out)
+{
+    uint64_t sum = 0;
+    const struct arena_record_chunk *k;
+    VIEW_EACH(v, first, k) {
+        uint32_t used = k->used, room = k->room;
+        uint64_t bytes = used < room ? used : room;
+        if (sizeof *k + bytes > tables->bytes_left)
+            break;
+        tables->bytes_left -= sizeof *k + bytes;
+        uint64_t start = ((uint64_t)((const char *)k - v->bytes) + k->start) & ~UINT64_C(7);
+        vec_push(&out->items, (struct record_span){start, start + bytes});
+        sum += bytes;
+    }
+    return sum;
+}
+
 /* Records whose parents come before them. */
 void exact_tree_grow(void *state, const struct arena_view *v, const struct arena_thread *t,
                      struct grown_tree *g)
 {
     struct record_tables *tables = state;
     const struct exact_counts *counts = exact_counts_in(t);
-    VEC(const struct arena_record_chunk *) chunks = {0};
-    uint64_t left = v->size / ARENA_RECORD_ALIGN;
-    const struct arena_record_chunk *k;
+    struct record_spans spans = {0};
     add_sums(g, counts);
     if (counts->first_record_chunk)
         grown_root(g);
-    size_t bytes = 0;
-    VIEW_EACH(v, counts->first_record_chunk, k) {
-        vec_push(&chunks, k);
-        bytes += k->used < k->room ? k->used : k->room;
-    }
+    uint64_t bytes = list_spans(tables, v, counts->first_record_chunk, &spans);
     /* At most two for each record: the place that it was called from, and its function. */
     grown_reserve(g, g->items.count + 2 * (bytes / arena_record_bytes(0)));
-    for (size_t i = chunks.count; i-- > 0;) {
-        uint64_t start =
-            (uint64_t)((const char *)chunks.items[i] - v->bytes) + chunks.items[i]->start;
-        uint32_t used = chunks.items[i]->used, room = chunks.items[i]->room;
-        uint64_t end = start + (used < room ? used : room);
+    for (size_t i = spans.items.count; i-- > 0;) {
+        const struct record_span *span = &spans.items.items[i];
         const struct arena_record *r;
-        for (uint64_t next = start;
-             next < end && left-- && (r = view_at(v, (uint32_t)(next / 8), sizeof *r));
+        for (uint64_t next = span->start;
+             next < span->end && (r = view_at(v, (uint32_t)(next / 8), sizeof *r));
              next += r->is_made ? arena_record_bytes(r->site_count) : ARENA_RECORD_ALIGN)
             if (r->is_made) /* or its bytes were taken, and it was never made */
                 add_calls(g, tables, r, (uint32_t)(next / 8),
                           all_calls(counts, calls_of(v, r, next)));
     }
-    vec_free(&chunks);
+    vec_free(&spans.items);
     tables->first += (uint32_t)g->items.count;
 }

@@ -36,14 +36,15 @@ static void add_module(struct frames *f, const struct module_walk *walk, struct 
                                      : m.is_kernel ? KERNEL_BASE
                                                    : 0,
                              .size = r->end - r->start};
-    if (m.is_kernel && !f->kernel.functions.count)
+    if (m.is_kernel && !f->kernel.items.count)
         kernel_names_read(&f->kernel);
     if (m.map) {
         out.build_id_size = m.map->header->build_id_size;
         memcpy(out.build_id, m.map->header->build_id, out.build_id_size);
     }
     m.index = profile_add_module(f->writer, &out);
-    vec_push(&f->modules, m);
+    if (key_set_add(&f->module_ids, &m.id) == f->modules.count) /* a damaged arena may repeat it */
+        vec_push(&f->modules, m);
 }
 
 void frames_begin(struct frames *f, struct profile_writer *writer, const struct arena_view *view,
@@ -52,6 +53,7 @@ void frames_begin(struct frames *f, struct profile_writer *writer, const struct 
     *f = (struct frames){.writer = writer};
     known_begin(&f->frames);
     known_begin(&f->functions);
+    key_set_init(&f->module_ids, sizeof(uint32_t));
     jit_read(&f->jit, pid);
     struct module_walk walk = module_walk_begin(view);
     while (module_walk_next(&walk))
@@ -60,19 +62,18 @@ void frames_begin(struct frames *f, struct profile_writer *writer, const struct 
 
 void frames_end(struct frames *f)
 {
+    key_set_free(&f->module_ids);
     vec_free(&f->modules);
     known_end(&f->frames);
     known_end(&f->functions);
-    jit_free(&f->jit);
-    kernel_names_free(&f->kernel);
+    named_ranges_free(&f->jit);
+    named_ranges_free(&f->kernel);
 }
 
 static const struct framed_module *module_by_id(const struct frames *f, uint32_t id)
 {
-    for (size_t i = 0; i < f->modules.count; i++)
-        if (f->modules.items[i].id == id)
-            return &f->modules.items[i];
-    return NULL;
+    uint32_t at;
+    return key_set_find(&f->module_ids, &id, &at) ? &f->modules.items[at] : NULL;
 }
 
 /* The profile's function for a key; each is added once. */
@@ -100,7 +101,7 @@ static uint32_t add_mapped(struct frames *f, const struct framed_module *m,
 /* All of the kernel is one function where its names may not be seen. */
 static uint32_t kernel_function(struct frames *f, const struct framed_module *m, uint64_t offset)
 {
-    const struct kernel_function *k = kernel_names_find(&f->kernel, KERNEL_BASE + offset);
+    const struct named_range *k = kernel_names_find(&f->kernel, KERNEL_BASE + offset);
     if (!k)
         return add_function(f, (uint64_t)m->index << 32, &(struct ctp_function){.module = m->index},
                             "[kernel]");
@@ -132,7 +133,7 @@ static uint32_t function_for(struct frames *f, const struct framed_module *m, ui
  */
 static uint32_t jit_function(struct frames *f, uint64_t address)
 {
-    const struct jit_symbol *s = jit_find(&f->jit, address);
+    const struct named_range *s = jit_find(&f->jit, address);
     if (!s)
         return add_function(f, UINT64_C(1) << 63, &(struct ctp_function){.module = CTP_NONE},
                             "[unknown code]");

@@ -23,11 +23,12 @@ struct known_keys {
 
 struct frames {
     struct profile_writer *writer;
+    struct key_set module_ids; /* of the modules, in their order: */
     VEC(struct framed_module) modules;
     struct known_keys frames;    /* by key */
     struct known_keys functions; /* by module and start */
-    struct jit_map jit;
-    struct kernel_names kernel; /* read when there is a module of it */
+    struct named_ranges jit;
+    struct named_ranges kernel; /* read when there is a module of it */
 };
 
 /* Of one arena, that of process `pid`: adds its modules to the profile. */

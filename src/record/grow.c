@@ -1,5 +1,6 @@
 #include "record/grow.h"
 
+#include "base/search.h"
 #include "base/strings.h"
 #include "profile/profile.h"
 
@@ -100,11 +101,15 @@ struct node_list {
 };
 
 static void list_nodes(const struct arena_view *v, const struct arena_thread *t,
-                       uint32_t node_bytes, struct node_list *out)
+                       uint32_t node_bytes, uint64_t *bytes_left, struct node_list *out)
 {
+    const uint64_t bytes = chunk_bytes(node_bytes);
     VEC(const struct arena_chunk *) chunks = {0};
     const struct arena_chunk *k;
-    VIEW_EACH_OF(v, t->first_chunk, k, chunk_bytes(node_bytes)) {
+    VIEW_EACH_OF(v, t->first_chunk, k, bytes) {
+        if (*bytes_left < bytes)
+            break;
+        *bytes_left -= bytes;
         vec_push(&chunks, k);
     }
     out->items.count = 0;
@@ -120,27 +125,20 @@ static uint32_t index_of(const struct arena_view *v, const struct node_list *lis
                          size_t before)
 {
     const void *wanted = v->bytes + (uint64_t)place * 8;
-    size_t low = 0, high = before;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if ((const void *)list->items.items[middle] < wanted)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < before && (const void *)list->items.items[low] == wanted ? (uint32_t)low
-                                                                          : CTP_NONE;
+    size_t i;
+    SEARCH(i, before, (const void *)list->items.items[i] < wanted);
+    return i < before && (const void *)list->items.items[i] == wanted ? (uint32_t)i : CTP_NONE;
 }
 
 void grow_samples(struct grown_tree *g, const struct arena_view *v, const struct arena_thread *t,
-                  uint32_t node_bytes)
+                  uint32_t node_bytes, uint64_t *bytes_left)
 {
     if (!t->first_chunk)
         return;
     struct node_list list = {0};
     VEC(uint32_t) indices = {0};
     grown_root(g);
-    list_nodes(v, t, node_bytes, &list);
+    list_nodes(v, t, node_bytes, bytes_left, &list);
     for (size_t i = 0; i < list.items.count; i++) {
         const struct arena_node *n = list.items.items[i];
         uint32_t parent = i ? index_of(v, &list, n->parent, i) : CTP_NONE;

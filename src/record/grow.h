@@ -54,9 +54,13 @@ static inline const uint64_t *grown_perf(const struct grown_tree *tree, size_t n
 
 void grown_set_perf(struct grown_tree *tree, uint32_t node, const uint64_t *values);
 
-/* Adds the samples of a thread: nodes whose parents come before them. */
+/*
+ * Adds the samples of a thread: nodes whose parents come before them. `bytes_left` begins as the
+ * size of the arena, for all threads of it: each byte is in one chunk, and where threads have more,
+ * the rest is made up.
+ */
 void grow_samples(struct grown_tree *tree, const struct arena_view *view,
-                  const struct arena_thread *thread, uint32_t node_bytes);
+                  const struct arena_thread *thread, uint32_t node_bytes, uint64_t *bytes_left);
 
 /* The samples of a tree whose stack has a frame that is a guess. */
 uint64_t grown_guessed(const struct grown_tree *tree);

@@ -5,21 +5,14 @@
 #ifndef RECORD_JIT_H
 #define RECORD_JIT_H
 
-#include "base/vec.h"
+#include "record/named_ranges.h"
 
 #include <stdint.h>
 
-struct jit_symbol {
-    uint64_t start, size;
-    char *name;
-};
+/* Adds what the process wrote; of two at one start the newer comes last. */
+void jit_read(struct named_ranges *names, uint32_t pid);
 
-struct jit_map {
-    VEC(struct jit_symbol) symbols; /* sorted by start; of two at one start the newer */
-};
-
-void jit_read(struct jit_map *map, uint32_t pid);
-void jit_free(struct jit_map *map);
-const struct jit_symbol *jit_find(const struct jit_map *map, uint64_t address);
+/* The code at an address, or NULL. */
+const struct named_range *jit_find(const struct named_ranges *names, uint64_t address);
 
 #endif

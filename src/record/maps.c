@@ -1,5 +1,6 @@
 #include "record/maps.h"
 
+#include "base/page.h"
 #include "elf/elf_file.h"
 
 #include <fcntl.h>

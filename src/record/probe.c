@@ -1,5 +1,7 @@
 #include "record/probe.h"
 
+#include "base/page.h"
+
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <signal.h>
@@ -16,8 +18,6 @@ static volatile int delayed_event = -1; /* the one whose signals are timed */
 static const struct perf_event_mmap_page *volatile ticks;
 static volatile uint64_t delays_ns[PROBE_TICKS];
 
-enum { PAGE = 4096 };
-
 /* What the kernel writes for a tick. */
 struct record {
     struct perf_event_header header;
@@ -30,8 +30,8 @@ static void on_signal(int number)
     uint64_t now_ns;
     if (delayed_event >= 0 && arrived < PROBE_TICKS &&
         read(delayed_event, &now_ns, sizeof now_ns) == (ssize_t)sizeof now_ns && ticks->data_head) {
-        const char *newest =
-            (const char *)ticks + PAGE + (ticks->data_head - sizeof(struct record)) % PAGE;
+        const char *newest = (const char *)ticks + PAGE_BYTES +
+                             (ticks->data_head - sizeof(struct record)) % PAGE_BYTES;
         delays_ns[arrived] = now_ns - ((const struct record *)(const void *)newest)->cpu_ns;
     }
     arrived++;
@@ -136,7 +136,7 @@ uint64_t probe_tick_delay_ns(void)
     int fd = probe_open(HZ);
     if (fd < 0)
         return 0;
-    void *page = mmap(NULL, 2 * (size_t)PAGE, PROT_READ, MAP_SHARED, fd, 0);
+    void *page = mmap(NULL, 2 * (size_t)PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED) {
         close(fd);
         return 0;
@@ -150,7 +150,7 @@ uint64_t probe_tick_delay_ns(void)
         spin(1000);
     delayed_event = -1;
     close(fd);
-    munmap(page, 2 * (size_t)PAGE);
+    munmap(page, 2 * (size_t)PAGE_BYTES);
     double sorted[PROBE_TICKS];
     for (unsigned i = 0; i < PROBE_TICKS; i++)
         sorted[i] = (double)delays_ns[i];

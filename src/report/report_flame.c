@@ -75,7 +75,7 @@ static void write_box(FILE *out, const struct view *view, const struct box *box,
     double columns = (box->width - 8) / LETTER_WIDTH;
     if (columns >= TEXT_COLUMNS_MIN) {
         char *shown = text_clean(name);
-        name_shorten(shown, (size_t)columns);
+        name_shorten(shown, (size_t)columns, true);
         fprintf(out, "<text x=\"%.2f\" y=\"%.0f\">", MARGIN + box->x + 4, y + ROW_HEIGHT - 6);
         write_text(out, shown);
         fputs("</text>", out);

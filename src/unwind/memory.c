@@ -1,11 +1,12 @@
 #include "unwind/memory.h"
 
 #include "arch/x86_64/syscall.h"
+#include "base/page.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
 
-enum { PAGE = 4096, NO_SUCH_HOW = -1, KERNEL_SIGSET_BYTES = 8 };
+enum { NO_SUCH_HOW = -1, KERNEL_SIGSET_BYTES = 8 };
 
 /*
  * Can the 8 bytes at this address be read? rt_sigprocmask reads the set before it looks at what is
@@ -25,8 +26,8 @@ static bool find_page(struct walk_memory *m, uint64_t address)
 {
     if (address + 8 < address || !memory_can_be_read(address))
         return false;
-    uint64_t start = address & ~(uint64_t)(PAGE - 1);
-    uint64_t end = ((address + 7) | (PAGE - 1)) + 1;
+    uint64_t start = address & ~(uint64_t)(PAGE_BYTES - 1);
+    uint64_t end = ((address + 7) | (PAGE_BYTES - 1)) + 1;
     /* Stacks are walked upwards: a page that continues the known range joins it. */
     m->start = start == m->end && m->end ? m->start : start;
     m->end = end;

@@ -1,0 +1,39 @@
+/* Instructions that are known by their bytes. No calls: for the runtime too. */
+#ifndef ARCH_X86_64_CODE_BYTES_H
+#define ARCH_X86_64_CODE_BYTES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { ENDBR64_BYTES = 4, SLOT_JUMP_BYTES = 6 };
+
+/* endbr64, where an indirect branch may arrive; `at` has four bytes. */
+static inline bool code_is_endbr64(const uint8_t *at)
+{
+    return at[0] == 0xf3 && at[1] == 0x0f && at[2] == 0x1e && at[3] == 0xfa;
+}
+
+/* jmp *SLOT(%rip), how a PLT leads to another module; `at` has two bytes. */
+static inline bool code_is_slot_jump(const uint8_t *at)
+{
+    return at[0] == 0xff && at[1] == 0x25;
+}
+
+/* push SLOT(%rip), with which entry 0 of a PLT begins; `at` has two bytes. */
+static inline bool code_is_slot_push(const uint8_t *at)
+{
+    return at[0] == 0xff && at[1] == 0x35;
+}
+
+/* The jump of a PLT's stub, [endbr64;] [bnd] jmp *SLOT(%rip): its bytes up to the jump's end, or 0
+ * where the `left` bytes are none. */
+static inline unsigned code_stub_bytes(const uint8_t *at, uint64_t left)
+{
+    unsigned before = left >= ENDBR64_BYTES && code_is_endbr64(at) ? ENDBR64_BYTES : 0;
+    before += left > before && at[before] == 0xf2; /* bnd */
+    return left - before >= SLOT_JUMP_BYTES && code_is_slot_jump(at + before)
+               ? before + SLOT_JUMP_BYTES
+               : 0;
+}
+
+#endif
