@@ -49,6 +49,10 @@ struct engine {
      */
     bool (*leave_code)(struct walk_registers *registers, uint64_t *restored_below);
 
+    /* Where the program's instruction is now that was at an address: for handlers that go on there.
+     */
+    uint64_t (*enter_code)(uint64_t address);
+
     /* For --verify: does it know the stack as a walk found it? Frames are outermost first. */
     bool (*agrees)(const struct walk_modules *modules, const struct walk_frame *frames,
                    uint32_t count);

@@ -5,6 +5,7 @@
  * Masks are set by raw system calls with what glibc's own wrappers do: its two internal signals can
  * never be blocked.
  */
+#include "runtime/faults.h"
 #include "runtime/own_stack.h"
 #include "runtime/process.h"
 
@@ -207,13 +208,21 @@ struct forwarded masks_forward(uint64_t frame, const struct own_stack *own, cons
     return to;
 }
 
-/* A handler for an alternate stack is installed as a stub, and told as what it is. */
+void *masks_stub_for(int number, uint64_t flags, void *handler)
+{
+    return ((flags & SA_ONSTACK) && own_stacks_are_in_use) || faults_are_watched(number)
+               ? own_stack_stub(handler)
+               : handler;
+}
+
+/* A handler for an alternate stack or of faults is installed as a stub, and told as what it is. */
 static int act_on_own_stack(int number, const struct sigaction *action, struct sigaction *old)
 {
     struct sigaction copy;
-    if (action && (action->sa_flags & SA_ONSTACK)) {
+    if (action) {
         copy = *action;
-        *(void **)&copy.sa_handler = own_stack_stub(*(void *const *)&action->sa_handler);
+        *(void **)&copy.sa_handler =
+            masks_stub_for(number, (unsigned)action->sa_flags, *(void *const *)&action->sa_handler);
         action = &copy;
     }
     int status = masks_real_sigaction(number, action, old);
@@ -270,14 +279,15 @@ EXPORTED int sigaction(int number, const struct sigaction *action, struct sigact
 static sighandler_t older_way(sighandler_t (*real)(int, sighandler_t), int number,
                               sighandler_t handler)
 {
+    sighandler_t stub = (sighandler_t)masks_stub_for(number, 0, (void *)handler);
     if (!guest->arena || (has_borrowed_memory() && number != SAMPLE_SIGNAL))
-        return (sighandler_t)own_stack_handler((void *)real(number, handler));
+        return (sighandler_t)own_stack_handler((void *)real(number, stub));
     uint64_t mask = lock_actions();
     sighandler_t before = program_action.sa_handler;
     if (number == SAMPLE_SIGNAL)
         use_action(&(struct sigaction){.sa_handler = handler, .sa_flags = SA_RESTART});
     else
-        before = (sighandler_t)own_stack_handler((void *)real(number, handler));
+        before = (sighandler_t)own_stack_handler((void *)real(number, stub));
     unlock_actions(mask);
     return before;
 }
@@ -305,5 +315,6 @@ EXPORTED sighandler_t sigset(int number, sighandler_t handler)
         return older_way(NULL, number, handler);
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "sigset");
-    return (sighandler_t)own_stack_handler((void *)real(number, handler));
+    sighandler_t stub = (sighandler_t)masks_stub_for(number, 0, (void *)handler);
+    return (sighandler_t)own_stack_handler((void *)real(number, stub));
 }

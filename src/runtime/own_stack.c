@@ -30,7 +30,7 @@ static_assert(offsetof(ucontext_t, uc_stack.ss_sp) == CONTEXT_STACK &&
               "the assembly has these numbers");
 
 static __thread struct own_stack *mine __attribute__((tls_model("initial-exec")));
-static bool are_in_use; /* also in a child that was forked and is not recorded */
+bool own_stacks_are_in_use; /* also in a child that was forked and is not recorded */
 
 static uint64_t start_of(const struct own_stack *own)
 {
@@ -127,7 +127,7 @@ bool own_stack_begin(struct thread *t)
     say(own, (uint64_t)old.ss_sp, old.ss_size);
     own->fs_base = find_fs_base();
     own->thread = t;
-    are_in_use = true;
+    own_stacks_are_in_use = true;
     mine = own;
     if (install(own) == 0)
         return true;
@@ -239,8 +239,8 @@ void *handler_table[HANDLER_STUBS] __attribute__((visibility("hidden")));
 
 void *own_stack_stub(void *handler)
 {
-    if (!are_in_use || handler == (void *)SIG_DFL || handler == (void *)SIG_IGN ||
-        own_stack_handler(handler) != handler)
+    enum { HOLD = 2 }; /* SIG_ERR is -1, SIG_DFL 0, SIG_IGN 1 */
+    if ((uint64_t)handler + 1 <= HOLD + 1 || own_stack_handler(handler) != handler)
         return handler;
     for (unsigned i = 0; i < HANDLER_STUBS; i++) {
         void *expected = NULL;

@@ -54,7 +54,10 @@ long own_stack_change(const stack_t *stack, stack_t *old);
  */
 uint64_t own_stack_move(uint64_t frame, const struct own_stack *own, bool on_stack);
 
-/* What to install for a handler with SA_ONSTACK, and the handler that a stub stands for. */
+/* Has any thread had one? Until then, handlers with SA_ONSTACK need no stub. */
+extern bool own_stacks_are_in_use;
+
+/* The stub that runs a handler, and the handler that a stub stands for. */
 void *own_stack_stub(void *handler);
 void *own_stack_handler(void *installed);
 

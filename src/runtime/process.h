@@ -174,6 +174,9 @@ void masks_begin(void);
 
 int masks_real_sigaction(int number, const struct sigaction *action, struct sigaction *old);
 
+/* What is installed for a handler of the program's: itself, or a stub that runs it. */
+void *masks_stub_for(int number, uint64_t flags, void *handler);
+
 /* rt_sigprocmask as the program means it; a negative errno on failure. */
 long masks_change(int how, const uint64_t *set, uint64_t *old);
 

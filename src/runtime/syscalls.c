@@ -73,9 +73,9 @@ static long act(long number, const struct kernel_action *action, struct kernel_a
 {
     struct kernel_action copy;
     if (action && memory_can_be_read((uint64_t)action) &&
-        memory_can_be_read((uint64_t)&action->mask) && (action->flags & SA_ONSTACK)) {
+        memory_can_be_read((uint64_t)&action->mask)) {
         copy = *action;
-        copy.handler = own_stack_stub(action->handler);
+        copy.handler = masks_stub_for((int)number, action->flags, action->handler);
         action = &copy;
     }
     long status = raw_syscall4(SYS_rt_sigaction, number, (long)action, (long)old, mask_bytes);

@@ -563,6 +563,7 @@ CASES = [
     Case("r27_jump_returns", flags=["-O2"], burns=False, complete=0.5, checks=[truth]),
     *ways("r28_arguments", "r28_arguments.c", *LEVELS),
     Case("r29_in_stubs", burns=False, complete=0.95),
+    Case("r29_faults", flags=["-O2"], burns=False, complete=0.5),
     Case("r29_handlers", flags=["-O2", "-fno-optimize-sibling-calls"], burns=False,
          checks=[no_guess]),
     Case("r29_unwinds", "r29_unwinds.cpp", compiler="cxx", burns=False, complete=0.9,

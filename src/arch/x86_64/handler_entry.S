@@ -1,8 +1,8 @@
 /*
  * The program's handlers that run on alternate stacks, as the kernel calls them. Where it has put
  * the signal frame on a stack of ours (own_stack.h), the frame moves to where the program expects it,
- * and the handler runs there. In all other cases, also where somebody calls the stub like a function,
- * this only jumps on.
+ * and the handler runs there. Handlers of faults are run by fault_run. In all other cases, also where
+ * somebody calls the stub like a function, this only jumps on.
  *
  * On entry: rdi the number of the signal, rsi its siginfo, rdx the context, rsp the return address,
  * which is the first word of the frame. No other register means anything to a handler.
@@ -72,7 +72,15 @@ handler_common:
         add     %rax, %rdx
         add     %rax, %rsi
         add     %rax, %rsp                      /* the copy has the same return address */
-1:      jmp     *%r11
+1:      mov     $FAULT_SIGNALS, %eax
+        bt      %edi, %eax                      /* may it be a fault in code that has moved, */
+        jnc     2f
+        lea     8(%rsp), %rax
+        cmp     %rax, %rdx                      /* in a signal frame? */
+        jne     2f
+        mov     %r11, %rcx
+        jmp     fault_run                       /* with the same return address */
+2:      jmp     *%r11
         .cfi_endproc
         .size handler_common, . - handler_common
 

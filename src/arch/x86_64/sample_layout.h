@@ -17,4 +17,7 @@
 #define HANDLER_STUBS      128 /* for the program's handlers */
 #define HANDLER_STUB_BYTES 16
 
+/* SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV (faults.c) */
+#define FAULT_SIGNALS 0x9b0
+
 #endif

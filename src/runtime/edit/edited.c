@@ -180,6 +180,25 @@ const struct plan_site *edited_leave(struct walk_registers *r, bool *is_lost)
     return &m->sites[i];
 }
 
+uint64_t edited_enter(uint64_t address)
+{
+    const uint8_t jump = 0xe9;
+    const struct edited_list *list = edited_loaded();
+    for (uint32_t m = list->count; m-- > 0;) {
+        const struct edited_module *e = list->items[m];
+        uint64_t offset = address - e->base;
+        uint32_t i = offset > UINT32_MAX ? e->site_count : site_at_or_behind(e, offset), at;
+        if (i == e->site_count)
+            continue;
+        const struct plan_site *s = &e->sites[i];
+        uint64_t start = e->base + s->offset - s->moved_bytes;
+        if (address > start && e->layouts[i].bytes && *(const uint8_t *)start == jump &&
+            rows_enter(e->layouts[i].shape, (int64_t)(offset - s->offset), &at))
+            return (uint64_t)e->stubs + e->layouts[i].start + at;
+    }
+    return address;
+}
+
 void edited_renumber(uint64_t base, uint32_t module_id)
 {
     const struct edited_list *list = edited_loaded();

@@ -96,6 +96,10 @@ uint32_t edited_site_of_key(uint64_t site_key);
  */
 const struct plan_site *edited_leave(struct walk_registers *registers, bool *is_lost);
 
+/* Where the instruction is now that was at an address, if that is inside a jump to a stub;
+ * otherwise the same address. */
+uint64_t edited_enter(uint64_t address);
+
 /* A new one: loaded, and to be forgotten when it is not any more. NULL: there are too many. */
 struct edited_module *edited_add(const struct edited_module *module);
 

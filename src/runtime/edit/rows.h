@@ -16,6 +16,7 @@
 #define RUNTIME_ROWS_H
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct walk_registers;
@@ -66,5 +67,9 @@ uint32_t rows_shape(const struct stub_row *rows, uint32_t count, uint32_t bytes)
  * place in the program for which that stands; `site`: the address of the stub's site.
  */
 void rows_leave(uint32_t shape, uint32_t at, uint64_t site, struct walk_registers *registers);
+
+/* Where in a stub the instruction is that was moved from so many bytes before or behind its site;
+ * false: nowhere. */
+bool rows_enter(uint32_t shape, int64_t from_site, uint32_t *at);
 
 #endif

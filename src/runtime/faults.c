@@ -1,0 +1,92 @@
+#include "runtime/faults.h"
+
+#include "runtime/engine.h"
+#include "runtime/thread.h"
+
+#include "arch/x86_64/sample_layout.h"
+
+#include <ucontext.h>
+
+static_assert(FAULT_SIGNALS == ((1u << SIGILL) | (1u << SIGTRAP) | (1u << SIGBUS) | (1u << SIGFPE) |
+                                (1u << SIGSEGV)),
+              "the assembly has these numbers");
+
+/* The registers that stubs have something else in. */
+static const struct {
+    uint8_t place, here;
+} changed[] = {{X86_RIP, REG_RIP},
+               {X86_RSP, REG_RSP},
+               {X86_RAX, REG_RAX},
+               {X86_RCX, REG_RCX},
+               {X86_RDX, REG_RDX}};
+
+enum { CHANGED = sizeof changed / sizeof changed[0] };
+
+bool faults_are_watched(int number)
+{
+    return number < 32 && (FAULT_SIGNALS >> number & 1) && engine()->leave_code;
+}
+
+/* Changes the context to that of the program's place. False: it is in no code of the engine's. */
+static bool leave(ucontext_t *context, struct walk_registers *place)
+{
+    struct thread *t = thread_self();
+    uint64_t below = 0;
+    if (!t || t->of != guest || !engine()->leave_code)
+        return false;
+    greg_t *registers = context->uc_mcontext.gregs;
+    for (unsigned i = 0; i < CHANGED; i++)
+        place->value[changed[i].place] = (uint64_t)registers[changed[i].here];
+    uint32_t was_busy = t->busy;
+    t->busy = 1; /* the modules must not change now */
+    bool is_known = engine()->leave_code(place, &below);
+    t->busy = was_busy;
+    if (!is_known || place->value[X86_RIP] == (uint64_t)registers[REG_RIP])
+        return false;
+    for (unsigned i = 0; i < CHANGED; i++)
+        registers[changed[i].here] = (greg_t)place->value[changed[i].place];
+    return true;
+}
+
+/* The handler may have chosen a place in code that has moved. */
+static void enter(ucontext_t *context)
+{
+    greg_t *registers = context->uc_mcontext.gregs;
+    struct thread *t = thread_self();
+    if (!t || t->of != guest || !engine()->enter_code)
+        return;
+    uint32_t was_busy = t->busy;
+    t->busy = 1;
+    registers[REG_RIP] = (greg_t)engine()->enter_code((uint64_t)registers[REG_RIP]);
+    t->busy = was_busy;
+}
+
+static void go_back(ucontext_t *context, const struct walk_registers *place, const greg_t *before)
+{
+    greg_t *registers = context->uc_mcontext.gregs;
+    if ((uint64_t)registers[REG_RIP] != place->value[X86_RIP] ||
+        (uint64_t)registers[REG_RSP] != place->value[X86_RSP]) {
+        enter(context);
+        return;
+    }
+    for (unsigned i = 0; i < CHANGED; i++)
+        if ((uint64_t)registers[changed[i].here] == place->value[changed[i].place])
+            registers[changed[i].here] = before[changed[i].here];
+}
+
+typedef void fault_handler(int, siginfo_t *, void *);
+
+/* Runs the program's handler; handler_entry.S comes here in its place. */
+void fault_run(int number, siginfo_t *info, ucontext_t *context, fault_handler *handler)
+    __attribute__((visibility("hidden")));
+
+void fault_run(int number, siginfo_t *info, ucontext_t *context, fault_handler *handler)
+{
+    struct walk_registers place = {{0}};
+    gregset_t before;
+    __builtin_memcpy(before, context->uc_mcontext.gregs, sizeof before);
+    bool is_left = info->si_code > 0 && leave(context, &place); /* the kernel's, not somebody's */
+    handler(number, info, context);
+    if (is_left)
+        go_back(context, &place, before);
+}
