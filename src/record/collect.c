@@ -1,4 +1,5 @@
 #include "record/collect.h"
+#include "record/collect_perf.h"
 
 #include "base/clock.h"
 #include "profile/profile.h"
@@ -506,46 +507,6 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     frames_end(&c->frames);
 }
 
-static const char *sample_stands_for(const struct perf_samples *perf, uint32_t event)
-{
-    return perf->rings.wanted->items[event].period ? "its period"
-           : perf->rings.got[event].has_counts     ? "what was counted since the one before"
-                                                   : "the kernel's period of then";
-}
-
-/* How each perf event could be had, and what became of it. */
-static void add_perf(struct collector *c, struct perf_samples *perf)
-{
-    const struct perf_wanted *wanted = perf->rings.wanted;
-    perf_samples_settle(perf);
-    metrics_add_perf(&c->metrics, c->writer, wanted);
-    for (uint32_t i = 0; i < wanted->count; i++) {
-        struct perf_count count = perf->kernel[i];
-        uint32_t metric = c->metrics.perf[i];
-        const struct perf_amounts *taken = &perf->taken[i], *settled = &perf->settled[i];
-        uint64_t known = settled->counted + settled->paused;
-        c->perf_rest[i] = count.count > known ? count.count - known : 0;
-        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "samples", perf->samples[i]);
-        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "lost", perf->rings.got[i].lost);
-        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "walks_complete", perf->complete[i]);
-        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "walks_total", perf->samples[i]);
-        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "kernel_count", count.count);
-        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "sampled_count",
-                         taken->counted + taken->paused + taken->elsewhere);
-        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "paused_count", settled->paused);
-        profile_fact_string(c->writer, CTP_SCOPE_METRIC, metric, "a_sample_is",
-                            sample_stands_for(perf, i));
-        profile_fact_f64(c->writer, CTP_SCOPE_METRIC, metric, "counted_share",
-                         count.enabled_ns ? (double)count.running_ns / (double)count.enabled_ns
-                                          : 0);
-        profile_fact_u64(c->writer, CTP_SCOPE_METRIC, metric, "precise_ip",
-                         perf->rings.got[i].precise);
-        profile_fact_string(c->writer, CTP_SCOPE_METRIC, metric, "counted_in",
-                            perf->rings.got[i].user_only ? "user mode: the rest is not permitted"
-                                                         : "user mode and the kernel");
-    }
-}
-
 int collect_profile(const struct recording *recording, struct ct_error *err)
 {
     struct collector c = {.recording = recording};
@@ -561,7 +522,7 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     c.engine_metrics = s->engine->metrics ? s->engine->metrics(s, kinds) : 0;
     metrics_add_engine(&c.metrics, c.writer, kinds, c.engine_metrics);
     if (recording->perf)
-        add_perf(&c, recording->perf);
+        collect_perf(recording->perf, &c.metrics, c.writer, c.perf_rest);
     uint32_t nodes = 0;
     VEC(size_t) last_counts = {0};
     for (size_t i = 0; i < s->arenas.count; i++) {

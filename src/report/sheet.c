@@ -534,20 +534,6 @@ static void write_json_row(struct sheet *sheet, const struct cell *cells)
     json_close(j, '}');
 }
 
-void sheet_csv_text(FILE *out, const char *text)
-{
-    bool plain = strpbrk(text, ",\"\r\n") == NULL;
-    if (!plain)
-        putc('"', out);
-    for (; *text; text++) {
-        if (*text == '"')
-            putc('"', out);
-        putc(*text, out);
-    }
-    if (!plain)
-        putc('"', out);
-}
-
 static void write_csv_path(const struct sheet *sheet, const struct cell *cell)
 {
     const struct labels *labels = &sheet->view->labels;

@@ -24,7 +24,7 @@ enum { CHANGED = sizeof changed / sizeof changed[0] };
 
 bool faults_are_watched(int number)
 {
-    return number < 32 && (FAULT_SIGNALS >> number & 1) && engine()->leave_code;
+    return number < 32 && ((uint32_t)FAULT_SIGNALS >> number & 1) && engine()->leave_code;
 }
 
 /* Changes the context to that of the program's place. False: it is in no code of the engine's. */
@@ -83,7 +83,7 @@ void fault_run(int number, siginfo_t *info, ucontext_t *context, fault_handler *
 void fault_run(int number, siginfo_t *info, ucontext_t *context, fault_handler *handler)
 {
     struct walk_registers place = {{0}};
-    gregset_t before;
+    gregset_t before = {0};
     __builtin_memcpy(before, context->uc_mcontext.gregs, sizeof before);
     bool is_left = info->si_code > 0 && leave(context, &place); /* the kernel's, not somebody's */
     handler(number, info, context);

@@ -273,6 +273,19 @@ ALWAYS_INLINE bool step_unknown(const struct walk_modules *modules, struct walk_
     return true;
 }
 
+ALWAYS_INLINE struct walk_module find_module(const struct walk_modules *modules, uint64_t pc,
+                                             uint32_t *index)
+{
+    *index = walk_find_module(modules, pc);
+    return *index == UINT32_MAX ? nowhere : modules->items[*index];
+}
+
+ALWAYS_INLINE struct mark_range range_of(const struct walk_marks *marks)
+{
+    return marks ? (struct mark_range){marks->start, marks->end - marks->start}
+                 : (struct mark_range){0};
+}
+
 ALWAYS_INLINE struct walk_result walk(struct walk_past *past, struct walk_cache *cache,
                                       const struct walk_modules *modules,
                                       const struct walk_registers *registers,
@@ -282,7 +295,7 @@ ALWAYS_INLINE struct walk_result walk(struct walk_past *past, struct walk_cache 
     struct walk_memory memory = *outer_memory;
     struct frame_registers r; /* in the fast walk only up to date where r.known says so */
     struct progress p = {.at_start = !full, .is_pc = true};
-    struct mark_range marks = {0};
+    struct mark_range marks = range_of(memory.marks);
     struct walk_position at = {.pc = registers->value[X86_RIP],
                                .sp = registers->value[X86_RSP],
                                .bp = registers->value[X86_RBP]};
@@ -292,19 +305,14 @@ ALWAYS_INLINE struct walk_result walk(struct walk_past *past, struct walk_cache 
     r.known = ALL_REGISTERS;
     if (full)
         memcpy(r.value, registers->value, sizeof r.value);
-    if (memory.marks)
-        marks = (struct mark_range){memory.marks->start, memory.marks->end - memory.marks->start};
-
     while (!walk_ahead(past, cache, &memory, &at, &r, &marks, &p, frames, room)) {
         if (unlikely(p.count == room)) {
             end = WALK_LIMIT;
             break;
         }
         uint64_t look = at.pc - p.back;
-        if (unlikely(look - module.start >= module.end - module.start)) {
-            module_index = walk_find_module(modules, look);
-            module = module_index == UINT32_MAX ? nowhere : modules->items[module_index];
-        }
+        if (unlikely(look - module.start >= module.end - module.start))
+            module = find_module(modules, look, &module_index);
         p.may_land |= p.is_pc && unlikely(writes_slots(&module, look));
         struct walk_frame *frame = &frames[p.count++];
         *frame = (struct walk_frame){
