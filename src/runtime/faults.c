@@ -52,13 +52,18 @@ static bool leave(ucontext_t *context, struct walk_registers *place)
 static void enter(ucontext_t *context)
 {
     greg_t *registers = context->uc_mcontext.gregs;
+    struct walk_registers place = {
+        .value = {
+            [X86_RIP] = (uint64_t)registers[REG_RIP], [X86_RSP] = (uint64_t)registers[REG_RSP]}};
     struct thread *t = thread_self();
     if (!t || t->of != guest || !engine()->enter_code)
         return;
     uint32_t was_busy = t->busy;
     t->busy = 1;
-    registers[REG_RIP] = (greg_t)engine()->enter_code((uint64_t)registers[REG_RIP]);
+    engine()->enter_code(&place);
     t->busy = was_busy;
+    registers[REG_RIP] = (greg_t)place.value[X86_RIP];
+    registers[REG_RSP] = (greg_t)place.value[X86_RSP];
 }
 
 static void go_back(ucontext_t *context, const struct walk_registers *place, const greg_t *before)
