@@ -491,8 +491,8 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
 {
     struct finder f = {.file = file, .map = map, .out = out};
     *out = (struct sites){0};
-    if (map->header->flags & MAP_IS_GO)
-        return; /* Go finds its way by its own tables, which know nothing of edits */
+    if (map->header->flags & (MAP_IS_GO | MAP_READS_ITSELF))
+        return; /* who finds its way by tables or bytes of its own knows nothing of edits */
     ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
     targets_begin(&f.targets, file, map);
     find_parts(&f);

@@ -24,18 +24,21 @@ struct sign {
     const char *library;
     const char *symbol;
     const char *what;
+    uint32_t traits; /* enum code_traits */
 };
 
 static const struct sign signs[] = {
-#define SANITIZER(library, function, name) {PROGRAM_SANITIZED, library, function, name},
+#define SANITIZER(library, function, name) {PROGRAM_SANITIZED, library, function, name, 0},
     SANITIZERS(SANITIZER)
 #undef SANITIZER
     /* Only native code has these; an interpreter of OCaml is a C program. */
-    {PROGRAM_OCAML, NULL, "caml_frametable", NULL},
-    {PROGRAM_OCAML, NULL, "caml_system__frametable", NULL},
-    {PROGRAM_OCAML, NULL, "caml_start_program", NULL},
-    {PROGRAM_HASKELL, "libHSrts", "stg_upd_frame_info", NULL},
-    {PROGRAM_HASKELL, NULL, "stg_ap_v_info", NULL},
+    {PROGRAM_OCAML, NULL, "caml_frametable", NULL, CODE_OF_OCAML},
+    {PROGRAM_OCAML, NULL, "caml_system__frametable", NULL, CODE_OF_OCAML},
+    {PROGRAM_OCAML, NULL, "caml_start_program", NULL, CODE_OF_OCAML},
+    /* Code that mono has compiled ahead of time: it finds the calls of its PLT by their bytes. */
+    {PROGRAM_ORDINARY, NULL, "mono_aot_file_info", NULL, CODE_READS_ITSELF},
+    {PROGRAM_HASKELL, "libHSrts", "stg_upd_frame_info", NULL, 0},
+    {PROGRAM_HASKELL, NULL, "stg_ap_v_info", NULL, 0},
 };
 
 enum { SIGN_COUNT = sizeof signs / sizeof signs[0] };
@@ -152,9 +155,13 @@ static const struct sign *first_sign(uint32_t seen, enum program_kind kind)
     return NULL;
 }
 
-bool program_is_ocaml(const struct elf_file *file)
+uint32_t program_traits(const struct elf_file *file)
 {
-    return first_sign(defined_symbols(file), PROGRAM_OCAML) != NULL;
+    uint32_t seen = defined_symbols(file), traits = 0;
+    for (unsigned i = 0; i < SIGN_COUNT; i++)
+        if (seen >> i & 1)
+            traits |= signs[i].traits;
+    return traits;
 }
 
 #define ANSWER(KIND, ...)                                                                          \

@@ -30,9 +30,14 @@ struct program {
         reason[160]; /* one line, to stand behind the name of the program: "is a Go program: ..." */
 };
 
+/* What its code is, a library's, too. Bits. */
+enum code_traits {
+    CODE_OF_OCAML = 1,    /* native code of OCaml */
+    CODE_READS_ITSELF = 2 /* its runtime reads its instructions */
+};
+
 /* For both, elf_open_identity is enough to have opened it. */
-bool program_is_ocaml(
-    const struct elf_file *file); /* has it native code of OCaml, a library, too? */
+uint32_t program_traits(const struct elf_file *file);
 struct program program_of(const struct elf_file *file);
 
 #endif

@@ -325,8 +325,10 @@ static void fill_header(struct build *b)
     memcpy(h->build_id, f->build_id, f->build_id_size);
     h->build_id_size = f->build_id_size;
     h->symbol_sources = b->symbols.sources;
+    uint32_t traits = program_traits(f);
     h->flags = (b->go.function_count || go_is_go(f) ? MAP_IS_GO : 0u) |
-               (program_is_ocaml(f) ? MAP_IS_OCAML : 0u);
+               (traits & CODE_OF_OCAML ? MAP_IS_OCAML : 0u) |
+               (traits & CODE_READS_ITSELF ? MAP_READS_ITSELF : 0u);
     h->code_start = (uint32_t)(f->code.items[0].start - f->base);
     h->code_end = (uint32_t)(f->code.items[f->code.count - 1].end - f->base);
 }

@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 #define MAP_MAGIC   UINT64_C(0x0a70616d6c6c6163) /* "callmap\n" */
-#define MAP_VERSION 8
+#define MAP_VERSION 9
 
 enum { MAP_BUCKET_SHIFT = 6 };
 
@@ -205,7 +205,9 @@ enum map_flags {
     MAP_IS_GO = 1,
     /* Native OCaml code: its collector finds frames by return address, those of its C functions,
        too. */
-    MAP_IS_OCAML = 2
+    MAP_IS_OCAML = 2,
+    /* Somebody reads its instructions while it runs: they must be those of the file. */
+    MAP_READS_ITSELF = 4
 };
 
 struct map_counts {

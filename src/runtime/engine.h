@@ -49,9 +49,9 @@ struct engine {
      */
     bool (*leave_code)(struct walk_registers *registers, uint64_t *restored_below);
 
-    /* Where the program's instruction is now that was at an address: for handlers that go on there.
-     */
-    uint64_t (*enter_code)(uint64_t address);
+    /* The other way round, for handlers that go on at a place of the program's: that may be in
+     * code of the engine's now. */
+    void (*enter_code)(struct walk_registers *registers);
 
     /* For --verify: does it know the stack as a walk found it? Frames are outermost first. */
     bool (*agrees)(const struct walk_modules *modules, const struct walk_frame *frames,

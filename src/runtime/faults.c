@@ -24,7 +24,8 @@ enum { CHANGED = sizeof changed / sizeof changed[0] };
 
 bool faults_are_watched(int number)
 {
-    return number < 32 && ((uint32_t)FAULT_SIGNALS >> number & 1) && engine()->leave_code;
+    return number > 0 && number < 32 && ((unsigned)FAULT_SIGNALS >> (unsigned)number & 1u) &&
+           engine()->leave_code;
 }
 
 /* Changes the context to that of the program's place. False: it is in no code of the engine's. */
@@ -52,13 +53,18 @@ static bool leave(ucontext_t *context, struct walk_registers *place)
 static void enter(ucontext_t *context)
 {
     greg_t *registers = context->uc_mcontext.gregs;
+    struct walk_registers place = {
+        .value = {
+            [X86_RIP] = (uint64_t)registers[REG_RIP], [X86_RSP] = (uint64_t)registers[REG_RSP]}};
     struct thread *t = thread_self();
     if (!t || t->of != guest || !engine()->enter_code)
         return;
     uint32_t was_busy = t->busy;
     t->busy = 1;
-    registers[REG_RIP] = (greg_t)engine()->enter_code((uint64_t)registers[REG_RIP]);
+    engine()->enter_code(&place);
     t->busy = was_busy;
+    registers[REG_RIP] = (greg_t)place.value[X86_RIP];
+    registers[REG_RSP] = (greg_t)place.value[X86_RSP];
 }
 
 static void go_back(ucontext_t *context, const struct walk_registers *place, const greg_t *before)
@@ -71,7 +77,7 @@ static void go_back(ucontext_t *context, const struct walk_registers *place, con
     }
     for (unsigned i = 0; i < CHANGED; i++)
         if ((uint64_t)registers[changed[i].here] == place->value[changed[i].place])
-            registers[changed[i].here] = before[changed[i].here];
+            registers[changed[i].here] = before[i];
 }
 
 typedef void fault_handler(int, siginfo_t *, void *);
@@ -83,8 +89,9 @@ void fault_run(int number, siginfo_t *info, ucontext_t *context, fault_handler *
 void fault_run(int number, siginfo_t *info, ucontext_t *context, fault_handler *handler)
 {
     struct walk_registers place = {{0}};
-    gregset_t before = {0};
-    __builtin_memcpy(before, context->uc_mcontext.gregs, sizeof before);
+    greg_t before[CHANGED];
+    for (unsigned i = 0; i < CHANGED; i++)
+        before[i] = context->uc_mcontext.gregs[changed[i].here];
     bool is_left = info->si_code > 0 && leave(context, &place); /* the kernel's, not somebody's */
     handler(number, info, context);
     if (is_left)

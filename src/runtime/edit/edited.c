@@ -180,23 +180,41 @@ const struct plan_site *edited_leave(struct walk_registers *r, bool *is_lost)
     return &m->sites[i];
 }
 
-uint64_t edited_enter(uint64_t address)
+/* A site that is a call all the same has its return address on the stack, as in stubs.c. */
+static void enter_stub(const struct edited_module *e, uint32_t i, struct walk_registers *r)
 {
-    const uint8_t jump = 0xe9;
+    const struct plan_site *s = &e->sites[i];
+    uint64_t site = e->base + s->offset;
+    uint32_t at;
+    const struct stub_row *row =
+        rows_enter(e->layouts[i].shape, (int64_t)(r->value[X86_RIP] - site), &at);
+    if (!row || row->words > 1)
+        return;
+    if (row->words) {
+        r->value[X86_RSP] -= 8;
+        *(uint64_t *)r->value[X86_RSP] = site + s->length;
+    }
+    r->value[X86_RIP] = (uint64_t)e->stubs + e->layouts[i].start + at;
+}
+
+void edited_enter(struct walk_registers *r)
+{
+    enum { CALL_BYTES = 5 }; /* it ends where the site's ended */
     const struct edited_list *list = edited_loaded();
     for (uint32_t m = list->count; m-- > 0;) {
         const struct edited_module *e = list->items[m];
-        uint64_t offset = address - e->base;
-        uint32_t i = offset > UINT32_MAX ? e->site_count : site_at_or_behind(e, offset), at;
-        if (i == e->site_count)
+        uint64_t address = r->value[X86_RIP], offset = address - e->base;
+        uint32_t i = offset > UINT32_MAX ? e->site_count : site_at_or_behind(e, offset);
+        if (i == e->site_count || !e->layouts[i].bytes)
             continue;
+        /* What is there leads to the stub, or is the program's own again. */
         const struct plan_site *s = &e->sites[i];
-        uint64_t start = e->base + s->offset - s->moved_bytes;
-        if (address > start && e->layouts[i].bytes && *(const uint8_t *)start == jump &&
-            rows_enter(e->layouts[i].shape, (int64_t)(offset - s->offset), &at))
-            return (uint64_t)e->stubs + e->layouts[i].start + at;
+        const uint8_t *site = (const uint8_t *)e->base + s->offset, *start = site - s->moved_bytes;
+        if (address > (uint64_t)start && (*start == 0xe9 || site[s->length - CALL_BYTES] == 0xe8)) {
+            enter_stub(e, i, r);
+            return;
+        }
     }
-    return address;
 }
 
 void edited_renumber(uint64_t base, uint32_t module_id)

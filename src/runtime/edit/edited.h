@@ -96,9 +96,9 @@ uint32_t edited_site_of_key(uint64_t site_key);
  */
 const struct plan_site *edited_leave(struct walk_registers *registers, bool *is_lost);
 
-/* Where the instruction is now that was at an address, if that is inside a jump to a stub;
- * otherwise the same address. */
-uint64_t edited_enter(uint64_t address);
+/* Changes registers at an instruction of the program's to those at the same one in a stub, if it
+ * has moved there, and its place is inside of the way to that. */
+void edited_enter(struct walk_registers *registers);
 
 /* A new one: loaded, and to be forgotten when it is not any more. NULL: there are too many. */
 struct edited_module *edited_add(const struct edited_module *module);

@@ -109,15 +109,15 @@ void rows_leave(uint32_t shape, uint32_t at, uint64_t site, struct walk_register
     r->value[X86_RIP] = site + (uint64_t)(int64_t)row->pc + moved;
 }
 
-bool rows_enter(uint32_t shape, int64_t from_site, uint32_t *at)
+const struct stub_row *rows_enter(uint32_t shape, int64_t from_site, uint32_t *at)
 {
     for (const struct stub_row *row = &rows[shapes[shape].first_row]; row->at != ROW_LAST; row++) {
         int64_t moved = from_site - row->pc;
-        if (!(row->flags & ROW_MOVES) || row->words || row[1].at == ROW_LAST || moved < 0 ||
+        if (!(row->flags & ROW_MOVES) || row[1].at == ROW_LAST || moved < 0 ||
             moved > row[1].at - row->at)
             continue;
         *at = row->at + (uint32_t)moved;
-        return true;
+        return row;
     }
-    return false;
+    return NULL;
 }

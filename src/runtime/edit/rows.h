@@ -16,7 +16,6 @@
 #define RUNTIME_ROWS_H
 
 #include <assert.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 struct walk_registers;
@@ -68,8 +67,8 @@ uint32_t rows_shape(const struct stub_row *rows, uint32_t count, uint32_t bytes)
  */
 void rows_leave(uint32_t shape, uint32_t at, uint64_t site, struct walk_registers *registers);
 
-/* Where in a stub the instruction is that was moved from so many bytes before or behind its site;
- * false: nowhere. */
-bool rows_enter(uint32_t shape, int64_t from_site, uint32_t *at);
+/* The row of a stub's instruction that was moved from so many bytes before or behind its site, and
+ * where it is in the stub; NULL: there is none. */
+const struct stub_row *rows_enter(uint32_t shape, int64_t from_site, uint32_t *at);
 
 #endif
