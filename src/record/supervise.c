@@ -439,8 +439,12 @@ static int find_program(struct record_options *options, char **path, struct ct_e
     CT_TRY(target_locate(options->command[0], path, err));
     if (options->outside || target_check_host(*path, &from_outside, err) == CT_OK)
         return CT_OK;
-    if (!from_outside || !can_be_outside(options))
+    if (!from_outside)
         return CT_ERROR;
+    if (!can_be_outside(options)) {
+        struct ct_error why = *err;
+        return ct_fail(err, "%.400s; from outside only CPU time can be measured", why.text);
+    }
     fprintf(stderr, "calltrail: recording from outside: %s\n", err->text);
     options->outside = true;
     return CT_OK;

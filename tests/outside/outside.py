@@ -355,6 +355,9 @@ def refusals():
                 (2, "measured inside the program", ["--outside", "-e", "heap", "true"]),
                 (2, "measured inside the program", ["-p", "1", "-e", "cpu,wall"]),
                 (2, "perf events", ["--outside", "-e", "perf:page-faults", "true"]),
+                (1, "statically linked.*from outside only CPU time",
+                 ["-e", "perf:page-faults", path("shares_static")]),
+                (1, "statically linked.*from outside only CPU time", ["--engine", "exact", path("shares_static")]),
                 (2, "only seen from outside", ["-e", "cpu:uk", "true"]),
                 (2, "a window is a number of KB", ["--outside", "--window", "64", "true"]),
                 (2, "--window goes with", ["--window", "8", "true"])]:

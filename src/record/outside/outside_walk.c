@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, LARGE_FRAME = 1 << 20 };
 
 static void take_registers(const uint64_t *from, struct walk_registers *r)
 {
@@ -46,8 +46,8 @@ static bool find_stack(struct walk_memory *memory, struct sample_memory *s, uint
         memory->bias = (uint64_t)(uintptr_t)s->sample->stack - s->sp;
         return true;
     }
-    /* Behind the window; or in it, where a page was not in memory: the kernel stops there. */
-    if (above < (is_full(s->sample) ? MOST_STACK : s->sample->window_bytes))
+    /* Behind the window; or behind a page that was not in memory: the kernel stops there. */
+    if (above < (is_full(s->sample) ? MOST_STACK : s->sample->window_bytes + LARGE_FRAME))
         s->was_cut = true;
     return false;
 }
@@ -105,7 +105,6 @@ static bool find_memory(struct walk_memory *memory, uint64_t address)
  */
 static bool has_left_stack(const struct sample_memory *s, const struct outside_walked *w)
 {
-    enum { LARGE_FRAME = 1 << 20 };
     uint64_t above = s->missing - s->sp;
     return w->count > 1 && (w->frames[w->count - 1].flags & FRAME_IS_PC) &&
            (s->missing < s->sp || above > s->sample->stack_bytes + LARGE_FRAME);
