@@ -15,6 +15,7 @@
 #   make check-live      code that changes while 64 threads run it, for five minutes
 #   make check-loss      ends at random moments, full disks, signals: no sample is lost
 #   make check-stops     random stops of real programs against eu-stack and gdb
+#   make check-outside   servers under load and programs of many kinds, recorded from outside
 #   make check-go        walks of Go programs against Go itself, gdb and single steps
 #   make check-real      real programs from Debian's packages, plain and recorded
 #   make check-agreement the same programs under calltrail and under perf
@@ -34,7 +35,7 @@ comma := ,
 BUILD := build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 MESON_FLAGS := --prefix=$(PREFIX) $(if $(SANITIZE),-Db_sanitize=$(SANITIZE) -Db_lundef=false)
 
-.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-regions check-exact check-exact-steps check-events check-rates check-live check-loss check-stops check-go check-full fuzz bench install clean check-exports check-view check-diff check-real check-agreement
+.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-regions check-exact check-exact-steps check-events check-rates check-live check-loss check-stops check-outside check-go check-full fuzz bench install clean check-exports check-view check-diff check-real check-agreement
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) calltrail libcalltrail-rt.so libcalltrail-events.so libcalltrail-events-new.so calltrail-record.1
@@ -111,6 +112,11 @@ check-loss: setup-tests
 check-stops: setup-tests
 	@$(MAKE) --no-print-directory tests
 	@scripts/check-stops --full
+
+check-outside: setup-tests
+	@scripts/setup real
+	@$(MAKE) --no-print-directory tests
+	@CALLTRAIL=$(CURDIR)/$(BUILD)/calltrail bash tests/cli/test_outside.sh --long
 
 check-go: setup-tests
 	@$(MAKE) --no-print-directory tests

@@ -468,8 +468,12 @@ static int find_program(struct record_options *options, char **path, struct ct_e
         return CT_OK;
     if (ways.inside && (!can_be_outside(options) || outside_try(getpid(), false, &why) != CT_OK))
         return CT_OK;
-    if (!ways.outside || !can_be_outside(options))
+    if (!ways.outside)
         return CT_ERROR;
+    if (!can_be_outside(options)) {
+        why = *err;
+        return ct_fail(err, "%.400s; from outside only CPU time can be measured", why.text);
+    }
     fprintf(stderr, "calltrail: recording from outside: %s\n", err->text);
     options->outside = true;
     return CT_OK;

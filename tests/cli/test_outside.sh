@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # record --outside and -p: programs that nothing gets into, and processes that run already.
-# An argument chooses checks, by a pattern.
+# --long: servers under load and programs of many kinds instead, for half an hour. Another argument chooses
+# checks, by a pattern.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 export CALLTRAIL=${CALLTRAIL:-$PWD/build/calltrail}
@@ -27,7 +28,12 @@ build shares_stripped shares gcc -O1 -static -s
 build shares_musl shares musl-gcc -O1
 build shares_musl_static shares musl-gcc -O1 -static
 status=0
-for checks in outside children; do
+files="outside children"
+if [ "${1:-}" = --long ]; then
+    files="wild servers"
+    shift
+fi
+for checks in $files; do
     python3 tests/outside/$checks.py "$work" "$@" || status=1
 done
 exit $status

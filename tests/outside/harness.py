@@ -81,6 +81,31 @@ def check_shares(least=0.99, samples=50):
     must(share(found, "hot") > 0.95, "hot has %.3f" % share(found, "hot"))
 
 
+def same_tick(*command, most_other=0.1, large=("32768", 0.5)):
+    """
+    The same ticks, walked from the kernel's records and from the whole stacks: all the same. Where a signal came late,
+    there are others in the ring: at most that share. `large`: a window, and how many it may cut.
+    """
+    def check():
+        plain = run(command)
+        for window, most_cut in (("1024", 1), large):
+            file = path("ticks")
+            if os.path.exists(file):
+                os.unlink(file)
+            done = run(command, env={**os.environ, "LD_PRELOAD": path("same_tick.so"),
+                                     "SAME_TICK_FILE": file, "SAME_TICK_WINDOW": window})
+            must((done.stdout, done.returncode) == (plain.stdout, plain.returncode), done.stderr)
+            compared = run([os.path.join(os.path.dirname(calltrail), "tests/same_tick_compare"), file])
+            numbers = [int(n) for n in re.findall(r"\d+", compared.stdout.splitlines()[-1])]
+            must(compared.returncode == 0 and len(numbers) == 6, compared.stdout[-500:])
+            samples, other, cut, differ, complete, frames = numbers
+            must(samples >= 15 and other <= most_other * samples and not differ, compared.stdout)
+            must(complete >= 0.8 * samples and frames > 3 * samples, compared.stdout)
+            must(cut <= most_cut * samples, compared.stdout)
+            print("  %s, window %s: %s" % (command[0], window, compared.stdout.splitlines()[-1]))
+    return check
+
+
 class Recorder:
     """record -p that has begun: it says so."""
 

@@ -10,7 +10,7 @@ import subprocess
 import threading
 
 from harness import (Recorder, calltrail, check_shares, contexts, facts, must, path, profile, record, run,
-                     run_checks, same_as_plain, share, work)
+                     run_checks, same_as_plain, same_tick, share, work)
 
 # --- programs that no runtime gets into ------------------------------------------------------------
 
@@ -168,28 +168,6 @@ def fast():
     p = facts()
     seen = (p["samples"] + p["lost"]) / (p["utime_s"] * 10000)
     must(0.4 < seen < 2.5, "%d samples, %d lost, %.3f s" % (p["samples"], p["lost"], p["utime_s"]))
-
-
-def same_tick(*command):
-    """The same ticks, walked from the kernel's records and from the whole stacks: all the same."""
-    def check():
-        plain = run(command)
-        for window, most_cut in (("1024", 1), ("32768", 0.5)):
-            file = path("ticks")
-            if os.path.exists(file):
-                os.unlink(file)
-            done = run(command, env={**os.environ, "LD_PRELOAD": path("same_tick.so"),
-                                     "SAME_TICK_FILE": file, "SAME_TICK_WINDOW": window})
-            must((done.stdout, done.returncode) == (plain.stdout, plain.returncode), done.stderr)
-            compared = run([os.path.join(os.path.dirname(calltrail), "tests/same_tick_compare"), file])
-            numbers = [int(n) for n in re.findall(r"\d+", compared.stdout.splitlines()[-1])]
-            must(compared.returncode == 0 and len(numbers) == 6, compared.stdout[-500:])
-            samples, other, cut, differ, complete, frames = numbers
-            must(samples >= 15 and other <= 0.1 * samples and not differ, compared.stdout)
-            must(complete >= 0.8 * samples and frames > 3 * samples, compared.stdout)
-            must(cut <= most_cut * samples, compared.stdout)
-            print("  %s, window %s: %s" % (command[0], window, compared.stdout.splitlines()[-1]))
-    return check
 
 
 PERL = r"""$x{$_ % 1000} .= $_ . chr(65 + $_ % 26) for 1 .. 400000; print length(join '', %x), "\n" """
@@ -379,6 +357,9 @@ def refusals():
                 (2, "measured inside the program", ["--outside", "-e", "heap", "true"]),
                 (2, "measured inside the program", ["-p", "1", "-e", "cpu,wall"]),
                 (2, "perf events", ["--outside", "-e", "perf:page-faults", "true"]),
+                (1, "statically linked.*from outside only CPU time",
+                 ["-e", "perf:page-faults", path("shares_static")]),
+                (1, "statically linked.*from outside only CPU time", ["--engine", "exact", path("shares_static")]),
                 (2, "only seen from outside", ["-e", "cpu:uk", "true"]),
                 (2, "a window is a number of KB", ["--outside", "--window", "64", "true"]),
                 (2, "--window goes with", ["--window", "8", "true"])]:

@@ -78,16 +78,22 @@ static void sample(struct scene *s, uint64_t id, uint32_t pid, uint32_t tid, uin
     fake_put(&s->ring, &m);
 }
 
-static void task(struct scene *s, bool is_fork, uint32_t pid, uint32_t tid, uint32_t parent,
-                 uint64_t time)
+static void task_by(struct scene *s, bool is_fork, uint32_t pid, uint32_t tid, uint32_t parent,
+                    uint32_t thread, uint64_t time)
 {
     struct made m = made_begin();
     made_pair(&m, pid, parent);
-    made_pair(&m, tid, parent);
+    made_pair(&m, tid, thread);
     made_word(&m, time);
     made_trailer(&m, parent, parent, time);
     made_end(&m, is_fork ? PERF_RECORD_FORK : PERF_RECORD_EXIT, 0);
     fake_put(&s->ring, &m);
+}
+
+static void task(struct scene *s, bool is_fork, uint32_t pid, uint32_t tid, uint32_t parent,
+                 uint64_t time)
+{
+    task_by(s, is_fork, pid, tid, parent, parent, time);
 }
 
 static void exec(struct scene *s, uint32_t pid, const char *path, uint64_t time)
@@ -203,6 +209,26 @@ static void test_two_events(void **state)
     assert_int_equal(samples_of(s, 0, THREAD), 2);
 }
 
+/* A thread that such a one has made has inherited both; and so have those that it makes. */
+static void test_two_inherited(void **state)
+{
+    struct scene *s = *state;
+    enum { THREAD = FIRST + 2, SECOND, THIRD };
+    add_event(&s->outside.events, OTHER_EVENT, THREAD, 0, 150);
+    exec(s, FIRST, "/first", 100);
+    outside_read(&s->outside, true);
+    outside_thread_add(s->outside.processes.items[0], THREAD, "", 140)->own = 1;
+    task_by(s, true, FIRST, SECOND, FIRST, THREAD, 160);
+    task_by(s, true, FIRST, THIRD, FIRST, SECOND, 161);
+    for (uint32_t tid = SECOND; tid <= THIRD; tid++) {
+        sample(s, OTHER_EVENT, FIRST, tid, 170 + tid);
+        sample(s, OWN_EVENT, FIRST, tid, 170 + tid);
+    }
+    outside_read(&s->outside, true);
+    assert_int_equal(samples_of(s, 0, SECOND), 1);
+    assert_int_equal(samples_of(s, 0, THIRD), 1);
+}
+
 /* Two generations of events: each has its time, and none counts twice. */
 static void test_generations(void **state)
 {
@@ -249,6 +275,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_exec, begin, end),
         cmocka_unit_test_setup_teardown(test_reused_number, begin, end),
         cmocka_unit_test_setup_teardown(test_unknown, begin, end),
+        cmocka_unit_test_setup_teardown(test_two_inherited, begin, end),
         cmocka_unit_test_setup_teardown(test_two_events, begin, end),
         cmocka_unit_test_setup_teardown(test_generations, begin, end),
         cmocka_unit_test_setup_teardown(test_times, begin, end),

@@ -112,9 +112,23 @@ static void take_fork(struct outside *o, const struct outside_record *r)
         p->origin = parent->origin;
         vec_push(&o->processes, p);
     }
-    if (!outside_thread_find(p, r->tid))
-        outside_thread_add(p, r->tid, maker ? maker->name : "", r->time_ns)->own =
-            outside_window_own(o, r->tid, r->time_ns);
+    if (outside_thread_find(p, r->tid))
+        return;
+    struct outside_thread *t = outside_thread_add(p, r->tid, maker ? maker->name : "", r->time_ns);
+    t->own = outside_window_own(o, r->tid, r->time_ns);
+    if (maker) {
+        t->heir_own = maker->own ? maker->own : maker->heir_own;
+        t->heir_of = maker->own ? maker->tid : maker->heir_of;
+    }
+}
+
+/* Does a sample come twice: from another event, too, that the thread has? */
+static bool comes_twice(const struct outside_thread *t, const struct outside_event *e)
+{
+    uint32_t generation = e->generation + 1;
+    return t->own == generation        ? e->tid != t->tid
+           : t->heir_own == generation ? e->tid != t->heir_of
+                                       : false;
 }
 
 static void end_process(struct outside *o, struct outside_process *p, uint64_t time_ns)
@@ -214,8 +228,8 @@ static void take_sample(struct outside *o, const struct outside_record *r)
         return;
     if (!p && o->events.is_wide)
         return; /* somebody else's */
-    if (t && e && t->own == e->generation + 1 && e->tid != t->tid)
-        return; /* it comes twice: from its own event, too */
+    if (t && e && comes_twice(t, e))
+        return;
     if (!p || !outside_process_need_arena(p, o->server, o->events.window_bytes)) {
         o->unattributed++;
         return;

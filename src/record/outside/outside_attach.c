@@ -54,7 +54,8 @@ static int attach_threads(struct outside *o, struct outside_process *p, bool *is
         if (status != CT_OK || is_gone)
             continue;
         read_name(p->pid, tid, name);
-        outside_thread_add(p, tid, name, now_ns())->own = !o->events.is_wide;
+        outside_thread_add(p, tid, name, now_ns())->own =
+            o->events.is_wide ? 0 : o->events.generation + 1;
         *is_new = true;
     }
     if (folder)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, LARGE_FRAME = 1 << 20 };
 
 static void take_registers(const uint64_t *from, struct walk_registers *r)
 {
@@ -30,6 +30,12 @@ struct sample_memory {
     uint64_t missing; /* what it could not read, in the end */
 };
 
+/* Has the stack filled its window? */
+static bool is_full(const struct outside_sample *sample)
+{
+    return sample->stack_bytes == sample->window_bytes;
+}
+
 static bool find_stack(struct walk_memory *memory, struct sample_memory *s, uint64_t address)
 {
     enum { MOST_STACK = 1 << 30 };
@@ -40,7 +46,8 @@ static bool find_stack(struct walk_memory *memory, struct sample_memory *s, uint
         memory->bias = (uint64_t)(uintptr_t)s->sample->stack - s->sp;
         return true;
     }
-    if (s->sample->stack_bytes == s->sample->window_bytes && above < MOST_STACK)
+    /* Behind the window; or behind a page that was not in memory: the kernel stops there. */
+    if (above < (is_full(s->sample) ? MOST_STACK : s->sample->window_bytes + LARGE_FRAME))
         s->was_cut = true;
     return false;
 }
@@ -98,7 +105,6 @@ static bool find_memory(struct walk_memory *memory, uint64_t address)
  */
 static bool has_left_stack(const struct sample_memory *s, const struct outside_walked *w)
 {
-    enum { LARGE_FRAME = 1 << 20 };
     uint64_t above = s->missing - s->sp;
     return w->count > 1 && (w->frames[w->count - 1].flags & FRAME_IS_PC) &&
            (s->missing < s->sp || above > s->sample->stack_bytes + LARGE_FRAME);
@@ -231,7 +237,7 @@ void outside_count(struct outside *o, struct outside_process *p, struct outside_
     t->record->frames_walked += walked.count;
     if (sample->window_bytes == o->events.window_bytes) { /* not of an earlier one */
         o->samples++;
-        o->cut += walked.end == ARENA_GAP_WINDOW;
+        o->cut += walked.end == ARENA_GAP_WINDOW && is_full(sample); /* a larger one would do */
     }
     if (sample->in_kernel)
         node = count_kernel(o, p, t, node, sample);
