@@ -204,7 +204,7 @@ static int start_carrier(struct slices *s, struct ct_error *err)
         unsigned left =
             wanted->carry(wanted->carry_context, wanted->folder, wanted->folder_bytes, ends[0]);
         fflush(NULL);
-        _exit(left != 0);
+        _exit(left ? 1 : 0);
     }
     close(ends[0]);
     s->wake = ends[1];

@@ -463,7 +463,7 @@ int record_run(const struct record_options *asked, int *exit_status, struct ct_e
 {
     char *path = NULL, *runtime = NULL;
     struct server server;
-    struct slices slices;
+    struct slices slices = {0};
     struct record_options chosen = *asked;
     const struct record_options *options = &chosen;
     int status = find_program(&chosen, &path, err);
