@@ -22,6 +22,9 @@
 #   make check-exports   exports in the viewers that npm has, and in Chromium
 #   make check-view      the page of view and html in Chromium
 #   make check-diff      what diff says of runs whose truth is known
+#   make check-store     a store under load: 16 clients, clients and server killed 100 times
+#   make check-mpi       10,000 profiles over 1 to 8 ranks, against calltrail merge
+#   make check-slices    an hour of slices of 2 s, with a store that comes and goes
 #   make check-full      the long runs: 100 million single steps, all modules, long fuzzing
 #   make fuzz            fuzz every reader for FUZZ_SECONDS each
 #   make bench           measure; writes bench/RESULTS.md
@@ -35,10 +38,11 @@ comma := ,
 BUILD := build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 MESON_FLAGS := --prefix=$(PREFIX) $(if $(SANITIZE),-Db_sanitize=$(SANITIZE) -Db_lundef=false)
 
-.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-regions check-exact check-exact-steps check-events check-rates check-live check-loss check-stops check-outside check-go check-full fuzz bench install clean check-exports check-view check-diff check-real check-agreement
+.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-regions check-exact check-exact-steps check-events check-rates check-live check-loss check-stops check-outside check-go check-full fuzz bench install clean check-exports check-view check-diff check-real check-agreement check-store check-mpi check-slices
 
 all: $(BUILD)/build.ninja
-	@ninja -C $(BUILD) calltrail libcalltrail-rt.so libcalltrail-events.so libcalltrail-events-new.so calltrail-record.1
+	@ninja -C $(BUILD) calltrail libcalltrail-rt.so libcalltrail-events.so libcalltrail-events-new.so calltrail-record.1 \
+		$$(ninja -C $(BUILD) -t targets all | sed -n "s/^\(calltrail-mpi\):.*/\1/p")
 
 $(BUILD)/build.ninja: meson.build meson_options.txt
 	@test -f $@ || meson setup $(BUILD) $(MESON_FLAGS)
@@ -133,6 +137,18 @@ check-view: setup-tests
 check-diff: setup-tests
 	@$(MAKE) --no-print-directory tests
 	@BUILD=$(BUILD) scripts/check-diff
+
+check-store: setup-tests
+	@$(MAKE) --no-print-directory tests
+	@BUILD=$(BUILD) scripts/check-store
+
+check-mpi: setup-tests
+	@$(MAKE) --no-print-directory tests
+	@BUILD=$(BUILD) scripts/check-mpi
+
+check-slices: setup-tests
+	@$(MAKE) --no-print-directory tests
+	@BUILD=$(BUILD) scripts/check-slices
 
 check-real: setup
 	@scripts/setup real

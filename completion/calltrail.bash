@@ -51,7 +51,7 @@ _calltrail() {
         return
     fi
     case $before in
-    --view) _calltrail_words summary contexts topdown bottomup flat kctx structure flame threads processes phases ;;
+    --view) _calltrail_words summary contexts topdown bottomup flat kctx structure flame threads processes phases ranks ;;
     --metric) _calltrail_lines "$(_calltrail_names metrics)" ;;
     --color) _calltrail_words auto always never ;;
     --sort) _calltrail_words self total name ;;
@@ -90,7 +90,7 @@ _calltrail() {
             return
         fi
         case $command in
-        report | kctx | view | html | info | export | symbolize | diff | merge) _calltrail_files '*.ctp' ;;
+        report | kctx | view | html | info | export | symbolize | diff | merge | store) _calltrail_files '*.ctp' ;;
         record)
             mapfile -t programs < <(compgen -c -- "$cur")
             _calltrail_files '*'

@@ -156,15 +156,27 @@ static int drop(struct options *o, struct ct_error *err)
     return status;
 }
 
-/* A folder for answers that only views see; the caller removes it. The views are made in it, so
+/* A folder for answers that only views see; leave_folder removes it. The views are made in it, so
  * that what they print of a file's name is what was asked for. */
-static int enter_folder(char folder[64], struct ct_error *err)
+static int enter_folder(char **folder, struct ct_error *err)
 {
     const char *parent = getenv("TMPDIR");
-    snprintf(folder, 64, "%.40s/calltrail-XXXXXX", parent && *parent ? parent : "/tmp");
-    if (!mkdtemp(folder))
-        return ct_fail_errno(err, errno, "%s: cannot be made", folder);
-    return chdir(folder) == 0 ? CT_OK : ct_fail_errno(err, errno, "%s", folder);
+    *folder = must_format("%s/calltrail-XXXXXX", parent && *parent ? parent : "/tmp");
+    if (!mkdtemp(*folder))
+        return ct_fail_errno(err, errno, "%s: cannot be made", *folder);
+    return chdir(*folder) == 0 ? CT_OK : ct_fail_errno(err, errno, "%s", *folder);
+}
+
+static void leave_folder(char *folder, const char *const *answers)
+{
+    for (; folder && *answers; answers++) {
+        char *path = must_format("%s/%s", folder, *answers);
+        unlink(path);
+        free(path);
+    }
+    if (folder)
+        rmdir(folder);
+    free(folder);
 }
 
 /* Runs another command on answers, with more options of the user's. It may change the order of the
@@ -187,9 +199,9 @@ static int query(struct options *o, int *exit_status, struct ct_error *err)
     static const char name[] = "store";
     struct store store;
     uint32_t profiles;
-    char folder[64];
+    char *folder = NULL;
     CT_TRY(store_open(o->url, &store, err));
-    int status = o->out ? CT_OK : enter_folder(folder, err);
+    int status = o->out ? CT_OK : enter_folder(&folder, err);
     if (status == CT_OK)
         status = store_query(&store, &o->which, o->out ? o->out : name, &profiles, err);
     db_close(&store);
@@ -201,10 +213,7 @@ static int query(struct options *o, int *exit_status, struct ct_error *err)
             words[4] = NULL;
         *exit_status = run_on(cmd_report, words, o);
     }
-    if (!o->out) {
-        unlink(name);
-        rmdir(folder);
-    }
+    leave_folder(folder, (const char *const[]){name, NULL});
     return status;
 }
 
@@ -244,20 +253,18 @@ static int query_set(struct store *store, const char *text, const char *name, st
 
 static int diff(struct options *o, int *exit_status, struct ct_error *err)
 {
-    static const char *const names[2] = {"older", "newer"};
+    static const char *const names[] = {"older", "newer", NULL};
     struct store store;
-    char folder[64];
+    char *folder = NULL;
     CT_TRY(store_open(o->url, &store, err));
-    int status = enter_folder(folder, err);
+    int status = enter_folder(&folder, err);
     for (int i = 0; i < 2 && status == CT_OK; i++)
         status = query_set(&store, o->arguments[i], names[i], err);
     db_close(&store);
     const char *const words[] = {"diff", names[0], names[1], NULL};
     if (status == CT_OK)
         *exit_status = run_on(cmd_diff, words, o);
-    unlink(names[0]);
-    unlink(names[1]);
-    rmdir(folder);
+    leave_folder(folder, names);
     return status;
 }
 

@@ -70,6 +70,65 @@ static int look_up(struct addition *a, enum content_kind kind, uint32_t *missing
     return status;
 }
 
+/* The same for all kinds at once, in one round trip: that is all that a profile without anything
+ * new needs. The largest are asked for kind by kind. */
+static int look_up_all(struct addition *a, struct ct_error *err)
+{
+    struct wire hashes[CONTENT_KINDS] = {0};
+    struct db_value values[CONTENT_KINDS];
+    PGresult *result = NULL;
+    size_t total = 0;
+    for (int kind = 0; kind < CONTENT_KINDS; kind++)
+        total += a->content.sets[kind].hashes.count;
+    if (total > LOOKUPS_AT_ONCE)
+        return CT_OK;
+    for (int kind = 0; kind < CONTENT_KINDS; kind++) {
+        const struct key_set *set = &a->content.sets[kind].hashes;
+        wire_array(&hashes[kind], TYPE_UUID, set->count);
+        for (uint32_t i = 0; i < set->count; i++)
+            wire_field_bytes(&hashes[kind], key_set_get(set, i), sizeof(struct store_hash));
+        values[kind] = (struct db_value){hashes[kind].bytes.items, hashes[kind].bytes.count, false};
+    }
+#define KIND(number, parameter, table)                                                             \
+    "SELECT " number "::int4, t.n::int4, x.id FROM unnest(" parameter                              \
+    "::uuid[]) WITH ORDINALITY t(hash, n) JOIN calltrail." table " x USING (hash)"
+    static const char sql[] =
+        KIND("0", "$1", "string") " UNION ALL " KIND("1", "$2", "module") " UNION ALL " KIND(
+            "2", "$3",
+            "function") " UNION ALL " KIND("3", "$4",
+                                           "frame") " UNION ALL " KIND("4", "$5",
+                                                                       "origin") " UNION "
+                                                                                 "ALL " KIND("5",
+                                                                                             "$"
+                                                                                             "6",
+                                                                                             "c"
+                                                                                             "o"
+                                                                                             "n"
+                                                                                             "t"
+                                                                                             "e"
+                                                                                             "x"
+                                                                                             "t");
+#undef KIND
+    int status = db_query(a->store, sql, values, CONTENT_KINDS, &result, err);
+    for (int row = 0; result && row < PQntuples(result); row++) {
+        uint32_t kind = db_u32(result, row, 0), n = db_u32(result, row, 1);
+        if (kind < CONTENT_KINDS && n >= 1 && n <= a->content.sets[kind].hashes.count)
+            a->content.sets[kind].ids[n - 1] = db_u32(result, row, 2);
+    }
+    PQclear(result);
+    for (int kind = 0; kind < CONTENT_KINDS; kind++)
+        vec_free(&hashes[kind].bytes);
+    return status;
+}
+
+static bool is_known(const struct content_set *set)
+{
+    for (uint32_t i = 0; i < set->hashes.count; i++)
+        if (!set->ids[i])
+            return false;
+    return true;
+}
+
 /* Gives ids to those that have none, and writes them. The lock is ours. */
 static int write_new(struct addition *a, enum content_kind kind, struct ct_error *err)
 {
@@ -104,6 +163,8 @@ static int write_new(struct addition *a, enum content_kind kind, struct ct_error
 static int settle(struct addition *a, enum content_kind kind, struct ct_error *err)
 {
     uint32_t missing;
+    if (is_known(&a->content.sets[kind]))
+        return CT_OK;
     CT_TRY(look_up(a, kind, &missing, err));
     if (missing && !a->has_lock) {
         CT_TRY(db_run(a->store, "SELECT pg_advisory_xact_lock(7309453, 1)", err));
@@ -349,12 +410,17 @@ static int make_partition(struct addition *a, struct ct_error *err)
 {
     PGresult *result;
     struct wire time = {0};
+    uint64_t day = a->taken_ns / UINT64_C(86400000000000) + 1;
+    if (a->store->day == day)
+        return CT_OK;
     wire_u64(&time, wire_time(a->taken_ns));
     struct db_value value = {time.bytes.items, time.bytes.count, false};
     int status = db_query(a->store, "SELECT calltrail.partition_for($1::timestamptz)", &value, 1,
                           &result, err);
-    if (status == CT_OK)
+    if (status == CT_OK) {
+        a->store->day = day;
         PQclear(result);
+    }
     vec_free(&time.bytes);
     return status;
 }
@@ -366,6 +432,7 @@ static int add_in_transaction(struct addition *a, const struct store_labels *lab
     int status = insert_profile(a, labels, is_new, err);
     if (status == CT_OK && *is_new) {
         content_open(&a->content, a->profile);
+        status = look_up_all(a, err);
         for (enum content_kind kind = 0; kind < CONTENT_KINDS && status == CT_OK; kind++)
             status = settle(a, kind, err);
         if (status == CT_OK)
@@ -393,8 +460,10 @@ int store_add(struct store *store, const char *path, const struct store_labels *
             status = ct_fail(err, "%s: its time is after the year 2200", path);
     }
     if (status == CT_OK && (make_partition(&a, &why) != CT_OK ||
-                            add_in_transaction(&a, labels, is_new, &why) != CT_OK))
+                            add_in_transaction(&a, labels, is_new, &why) != CT_OK)) {
+        store->day = 0; /* somebody may have dropped it */
         status = ct_fail(err, "%s: not added: %s", path, why.text);
+    }
     profile_close(&profile);
     return status;
 }

@@ -121,6 +121,7 @@ int db_check_url(const char *url, struct ct_error *err)
 int db_connect(const char *url, struct store *out, struct ct_error *err)
 {
     CT_TRY(db_check_url(url, err));
+    out->day = 0;
     /* Later ones count, so the address has the last word, but for the encoding. */
     static const char *const words[] = {"connect_timeout", "tcp_user_timeout", "application_name",
                                         "dbname",          "client_encoding",  NULL};

@@ -48,6 +48,7 @@ uint64_t wire_time(uint64_t ns_since_1970);
 
 struct store {
     PGconn *connection;
+    uint64_t day; /* days since 1970, plus one: it has a partition; 0: not asked yet */
 };
 
 /*
