@@ -127,6 +127,8 @@ class Checks:
         assert "refine" not in self.state()
         self.press("t")
         assert self.page.run("document.documentElement.dataset.theme") == "dark"
+        self.press("a")
+        assert self.state()["view"] == "lines" and self.state().get("code") == "1"
         self.page.key("?")
         assert self.page.run("document.getElementById('help').open && document.querySelectorAll('#sheet tr').length") > 20
         self.page.key("Escape")
@@ -150,6 +152,8 @@ class Checks:
         self.page.run("document.querySelector('.table').focus()")
         self.page.key("ArrowDown"), self.page.key("ArrowDown")
         name = self.page.run("document.querySelector('#detail .function').textContent")
+        self.page.key("y")
+        self.page.until("document.getElementById('said').textContent === 'The stack is copied.'")
         for key, view in (("b", "butterfly"), ("o", "lines")):
             self.press(key)
             assert self.state()["view"] == view and self.state()["function"].startswith(name), f"{key}: {self.state()}"
@@ -182,6 +186,12 @@ class Checks:
         assert shown.startswith(f"{100 * int(answer['shown']) / int(answer['total']):.1f}% in "), f"{shown}: {answer['shown']} of {answer['total']}"
         self.press("Enter")
         assert self.state()["view"] == "butterfly"
+        first = self.state()["function"]
+        self.page.run("document.getElementById('search').blur()")
+        self.press("n")
+        assert self.state()["function"] != first
+        self.press("N")
+        assert self.state()["function"] == first
 
     def zoom_and_back(self):
         self.go(self.html("views", self.make("views", "--seed", "5", "--nodes", "2000", "--threads", "6")))
