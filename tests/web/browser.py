@@ -113,8 +113,8 @@ class Page:
         """A fresh page, drawn once."""
         self.call("Page.navigate", url="about:blank")
         self.call("Page.navigate", url=address)
-        self.until("document.readyState === 'complete' && document.documentElement.dataset.ready || "
-                   "document.querySelector('.nothing')")
+        self.until("Boolean(document.readyState === 'complete' && document.documentElement.dataset.ready || "
+                   "document.querySelector('.nothing'))")
 
     def drawn(self):
         return int(self.run("document.documentElement.dataset.ready || 0"))

@@ -6,7 +6,7 @@ import { explainFunctions } from "./kctx.js";
 import { around, bottomUp, hotContexts, topDown } from "./rows.js";
 import { Table, bar, element } from "./table.js";
 
-const CONTEXTS_MAX = 1000, KCTX_MAX = 100;
+const CONTEXTS_MAX = 1000, KCTX_MAX = 100, CHAIN_MAX = 60;
 
 // A name with its module behind it, dimmed.
 function nameCell(app, label) {
@@ -196,11 +196,13 @@ function butterflyView(app) {
     return { close: () => flames.forEach((flame) => flame.close()) };
 }
 
-// Functions that call each other, outermost first.
+// Functions that call each other, outermost first; of very long chains the inner end.
 function chain(app, labels) {
-    const made = element("span", { class: "chain" });
-    labels.forEach((label, i) => {
-        if (i)
+    const made = element("span", { class: "chain" }), hidden = Math.max(labels.length - CHAIN_MAX, 0);
+    if (hidden)
+        made.append(element("span", { class: "arrow", text: `(${plural(hidden, "outer frame")})` }));
+    labels.slice(hidden).forEach((label, i) => {
+        if (i || hidden)
             made.append(element("span", { class: "arrow", text: " → " }));
         made.append(element("button", {
             class: "link", text: app.labels.name(label), title: app.labels.fullName(label),
