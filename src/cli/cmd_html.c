@@ -24,7 +24,7 @@ static const char usage[] =
     "  --min-share PCT    contexts with less are drawn together; default: none, but so that at\n"
     "                     most 250,000 contexts are in the page\n"
     "  --source-dir DIR   where sources are, if not where they were compiled\n"
-    "  --no-source        no lines of source in the page\n"
+    "  --no-source        no lines of source and no instructions in the page\n"
     "  --no-demangle      mangled names\n"
     "  --help             this text\n";
 

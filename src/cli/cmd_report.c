@@ -308,8 +308,10 @@ static int settle(struct options *o)
     for (size_t i = 0; i < o->refinements.count; i++)
         if (o->refinements.items[i].kind == REFINE_FOLD_RECURSION &&
             (kind == REPORT_LINES || kind == REPORT_STRUCTURE))
-            return usage_error("report", "--fold-recursion is not for lines: a line of a function "
-                                         "is counted once anyway");
+            return usage_error("report",
+                               "--fold-recursion is not for %s: a line of a function is counted "
+                               "once anyway",
+                               kind == REPORT_LINES ? "--lines" : "--view structure");
     if (!o->limit_given)
         o->report.limit = kind == REPORT_FLAME               ? 0
                           : !text                            ? MACHINE_ROWS

@@ -28,7 +28,7 @@ static const char usage[] =
     "  --nodes N          contexts that a page gets at once; default: 1000000. It asks for more\n"
     "                     when it zooms in\n"
     "  --source-dir DIR   where sources are, if not where they were compiled\n"
-    "  --no-source        no lines of source\n"
+    "  --no-source        no lines of source and no instructions\n"
     "  --no-demangle      mangled names\n"
     "  --help             this text\n";
 

@@ -1,12 +1,13 @@
 #include "view/page_cut.h"
 
+#include "base/progress.h"
 #include "query/tree.h"
 
 #include <math.h>
 #include <string.h>
 
 /* Shares are counted in steps of a quarter of a power of two, from 1 down. */
-enum { SHARE_STEPS = 512, STEPS_PER_POWER = 4 };
+enum { SHARE_STEPS = 512, STEPS_PER_POWER = 4, PROGRESS_NODES = 1 << 18 };
 
 /* What a node is to somebody who looks closer. */
 enum nearness { OUTSIDE, ON_PATH, INSIDE };
@@ -54,12 +55,17 @@ static uint8_t *look(const struct labels *labels, const struct page_cut_options 
 static void join(const struct profile *p, struct tree *tree, uint32_t *targets)
 {
     struct tree_index index;
+    struct progress progress;
+    progress_begin(&progress, "contexts", p->node_count);
     tree_begin(tree, &index, p->node_count + 1);
     for (uint32_t i = 0; i < p->node_count; i++) {
         uint32_t parent = profile_parent(p, i), frame = profile_node_frame(p, i);
+        if (i % PROGRESS_NODES == PROGRESS_NODES - 1)
+            progress_add(&progress, PROGRESS_NODES);
         targets[i] = parent == CTP_NONE ? 0 : tree_child(tree, &index, targets[parent], frame);
     }
     free(index.slots);
+    progress_end(&progress);
 }
 
 /* For each joined context the greatest of its shares, from 0 to 1, of what the metrics have inside.

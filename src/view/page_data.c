@@ -4,6 +4,7 @@
 #include "query/count.h"
 #include "query/flat.h"
 #include "query/view.h"
+#include "view/page_code.h"
 #include "view/page_sources.h"
 
 #include <inttypes.h>
@@ -197,7 +198,8 @@ static void frame_arrays(struct page *page, array_list *list, struct string_pool
     }
     for (uint32_t i = 0; i < frames; i++) {
         const struct ctp_frame *frame = profile_frame(p, i);
-        module[i] = frame->module;
+        module[i] = frame->module < profile_module_count(p) ? page->labels.modules[frame->module]
+                                                            : CTP_NONE;
         place[i] = (double)(frame->offset - (frame->flags & CTP_FRAME_RETURN ? 1 : 0));
     }
     module[frames] = CTP_NONE;
@@ -306,6 +308,8 @@ static char *header_text(struct page *page, const array_list *list, const struct
     write_groups(&j, p);
     write_labels(&j, &page->labels);
     write_files(&j, files);
+    if (page->options->with_sources)
+        page_code_write(&j, &page->labels);
     if (page->options->with_sources)
         page_sources_write(&j, page->places.items, page->places.count, files,
                            &page->options->sources);

@@ -18,7 +18,7 @@ struct page_options {
     struct source_folders sources;
     const char *thread, *process, *phase; /* what is looked at, as in a view; NULL: all */
     bool keep_mangled;
-    bool with_sources; /* lines of source that cost something are a part of it */
+    bool with_sources; /* lines of source and instructions that cost something are a part of it */
 };
 
 /* One profile. Errors of the stream are the caller's to ask for. */

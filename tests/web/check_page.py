@@ -21,6 +21,13 @@ VIEWS = ["flame", "topdown", "bottomup", "functions", "butterfly", "contexts", "
 VIEW_KEYS = dict(zip("1234567890q", VIEWS))
 
 
+def is_share(text, share):
+    """Whether a text says a share, in %, to a tenth; ties may go either way."""
+    if text == "<0.1%":
+        return 0 < share < 0.06
+    return text.endswith("%") and abs(float(text[:-1]) - share) < 0.0501
+
+
 class Checks:
     def __init__(self, calltrail, generate, work, is_short):
         self.calltrail, self.generate, self.work, self.is_short = calltrail, generate, work, is_short
@@ -84,9 +91,7 @@ class Checks:
         cells = self.page.run("[...document.querySelectorAll('.row')].map((row) => [...row.children].map((cell) => cell.textContent))")
         assert len(cells) > 10
         for cell, row in zip(cells, rows):
-            share = row["self_share"]
-            wanted = "<0.1%" if 0 < share < 0.05 else f"{share:.1f}%"
-            assert cell[0] == wanted and cell[2] == f"{int(row['self']) / 1e6:.3f} ms", f"{cell} is not {row}"
+            assert is_share(cell[0], row["self_share"]) and cell[2] == f"{int(row['self']) / 1e6:.3f} ms", f"{cell} is not {row}"
 
     # ---- Views and keys
 
@@ -122,6 +127,8 @@ class Checks:
         assert "refine" not in self.state()
         self.press("t")
         assert self.page.run("document.documentElement.dataset.theme") == "dark"
+        self.press("a")
+        assert self.state()["view"] == "lines" and self.state().get("code") == "1"
         self.page.key("?")
         assert self.page.run("document.getElementById('help').open && document.querySelectorAll('#sheet tr').length") > 20
         self.page.key("Escape")
@@ -145,6 +152,8 @@ class Checks:
         self.page.run("document.querySelector('.table').focus()")
         self.page.key("ArrowDown"), self.page.key("ArrowDown")
         name = self.page.run("document.querySelector('#detail .function').textContent")
+        self.page.key("y")
+        self.page.until("document.getElementById('said').textContent === 'The stack is copied.'")
         for key, view in (("b", "butterfly"), ("o", "lines")):
             self.press(key)
             assert self.state()["view"] == view and self.state()["function"].startswith(name), f"{key}: {self.state()}"
@@ -177,6 +186,12 @@ class Checks:
         assert shown.startswith(f"{100 * int(answer['shown']) / int(answer['total']):.1f}% in "), f"{shown}: {answer['shown']} of {answer['total']}"
         self.press("Enter")
         assert self.state()["view"] == "butterfly"
+        first = self.state()["function"]
+        self.page.run("document.getElementById('search').blur()")
+        self.press("n")
+        assert self.state()["function"] != first
+        self.press("N")
+        assert self.state()["function"] == first
 
     def zoom_and_back(self):
         self.go(self.html("views", self.make("views", "--seed", "5", "--nodes", "2000", "--threads", "6")))
@@ -215,6 +230,7 @@ class Checks:
         found = self.page.run(f"(() => {{ const made = new DOMParser().parseFromString({json.dumps(text)}, 'image/svg+xml');"
                               "return [made.querySelectorAll('parsererror').length, made.querySelectorAll('g').length]; })()")
         assert found[0] == 0 and found[1] > 20, found
+        assert text.count("</title>") == found[1] and "function_" in text.split("<title>")[2], "frames have no names"
         self.page.key("p")
         assert self.page.until("window.saved.some((blob) => blob.type === 'image/png') && 1")
 
@@ -240,6 +256,24 @@ class Checks:
             bare = self.page.run("[...document.querySelectorAll('button:not([aria-hidden]), input, select, canvas, [role=grid], [role=treegrid]')].filter((one) => "
                                  "!(one.textContent.trim() && one.matches('button') || one.getAttribute('aria-label') || one.labels?.length)).map((one) => one.outerHTML)")
             assert not bare, f"{view}: {bare[:2]}"
+
+    def source(self):
+        """A program of which sources and code are here: lines and instructions as the report has them."""
+        program, profile = self.path("parse"), self.path("parse.ctp")
+        subprocess.run(["cc", "-O2", "-g", "-o", program, str(page_numbers.ROOT / "examples/parse.c")], check=True)
+        subprocess.run([self.calltrail, "record", "-o", profile, program], check=True, capture_output=True)
+        rows = page_numbers.report(self.calltrail, ["--view", "flat"], profile)["rows"]
+        name = next(f"{row['function']} [parse]" for row in rows if row["module"] == "parse" and "+0x" not in row["function"] and int(row["self"]))
+        address = self.html("source", profile)
+        shown = "[...document.querySelectorAll('.line:not(.title)')].map((line) => [...line.children].map((part) => part.textContent))"
+        for code, options, at, text in (("0", [], "line", "source"), ("1", ["--asm"], "offset", "instruction")):
+            self.go(f"{address}#view=lines&code={code}&function={name.replace(' ', '+')}")
+            wanted = [row for row in page_numbers.report(self.calltrail, ["--lines", name, *options], profile)["rows"] if int(row["total"])]
+            lines = [line for line in self.page.run(shown) if line[0]]
+            assert len(lines) == len(wanted) > 0, f"{name} {options}: {len(lines)} lines, not {len(wanted)}"
+            for line, row in zip(lines, wanted):
+                number = f"{int(row[at]):x}" if code == "1" else str(row[at])
+                assert line[2] == number and line[3] == row[text] and is_share(line[0], row["total_share"]), f"{line} is not {row}"
 
     # ---- What can be in a profile
 
@@ -291,7 +325,7 @@ class Checks:
         # Functions are those of the whole profile.
         self.go(self.html("cut", profile, options=("--min-share", "1")) + "#view=functions")
         first = self.page.run("[...document.querySelector('.row').children].map((cell) => cell.textContent)")
-        assert first[0] == f"{flat['rows'][0]['self_share']:.1f}%" and first[1] == f"{flat['rows'][0]['total_share']:.1f}%", first
+        assert is_share(first[0], flat["rows"][0]["self_share"]) and is_share(first[1], flat["rows"][0]["total_share"]), first
 
     # ---- Served
 
@@ -327,7 +361,7 @@ def main():
         checks = Checks(*arguments[:2], work, is_short)
         try:
             short = ["numbers", "differences", "shown_numbers", "views", "keys", "zoom_and_back", "search", "hostile", "served"]
-            full = short + ["keys_of_functions", "tree_keys", "address", "pictures", "looks", "controls_have_names", "odd_profiles", "two_profiles", "cut"]
+            full = short + ["keys_of_functions", "tree_keys", "address", "pictures", "looks", "source", "controls_have_names", "odd_profiles", "two_profiles", "cut"]
             only = os.environ.get("ONLY", "").split()
             for name in only or (short if is_short else full):
                 checks.check(name, getattr(checks, name))

@@ -21,6 +21,7 @@ export function keyTable(app) {
         ["x", "drop the last refinement", () => app.go({ refinements: app.state.refinements.slice(0, -1), zoom: [] })],
         ["b", "callers and callees of the chosen function", () => app.showChosen("butterfly")],
         ["o", "source of the chosen function", () => app.showChosen("lines")],
+        ["a", "instructions or source", () => app.go({ view: "lines", code: !app.state.code })],
         ["y", "copy the stack", () => app.copyStack()],
         ["m", "next metric", () => app.nextMetric()],
         ["c", "colour by module or by function", () => app.go({ colour: app.state.colour === "function" ? "" : "function" })],

@@ -34,6 +34,55 @@ export class LineLabels {
     }
 }
 
+// Labels that are places in code: each is a function's label, with all that was inlined there, and an offset in a
+// module.
+export class PlaceLabels extends LineLabels {
+    constructor(profile) {
+        super(profile);
+        this.functions = [];
+        this.places = []; // [module, offset]
+        const known = new Map(), { frameFirst, frameModule, framePlace } = profile;
+        for (let frame = 0; frame < frameModule.length; frame++) {
+            const entry = frameFirst[frame], label = profile.entryLabel[entry];
+            const key = `${label} ${frameModule[frame]} ${framePlace[frame]}`;
+            if (!known.has(key))
+                known.set(key, this.add(label, frameModule[frame], framePlace[frame]));
+            this.entryLabel[entry] = known.get(key);
+        }
+        this.nothingLabel = this.add(profile.nothingLabel, 0, 0);
+        this.foldedLabel = this.add(profile.foldedLabel, 0, 0);
+        this.labelCount = this.functions.length;
+        this.rawNames = this.functions.map((label) => profile.rawNames[label]);
+    }
+}
+
+// The instructions of a function: {offset, text, self, total}, of the first part of its code that is in the page;
+// null if none is.
+export function instructionRows(places, tree, wanted) {
+    const code = (places.profile.code || []).find(([label]) => label === wanted);
+    if (!code)
+        return null;
+    const [, module, first, size, instructions] = code;
+    const rows = instructions.map(([offset, text]) => ({ offset, text, self: 0, total: 0, end: 0 }));
+    const ofLabel = places.functions.map((label, i) => {
+        const [inModule, offset] = places.places[i];
+        if (label !== wanted || inModule !== module || offset < first || offset >= first + size)
+            return null;
+        return rows.findLast((row) => row.offset <= offset) || rows[0];
+    });
+    for (let i = 1; i < tree.count; i++) {
+        const row = ofLabel[tree.label[i]];
+        if (!row)
+            continue;
+        row.self += tree.self[i];
+        if (i >= row.end) {
+            row.total += tree.total[i];
+            row.end = i + tree.size[i];
+        }
+    }
+    return rows;
+}
+
 // The lines of a function: {file, line, self, total}. A line that is on a path twice is counted once.
 export function lineRows(lines, tree, wanted) {
     const rows = new Map(), ofLabel = new Array(lines.labelCount).fill(null);

@@ -1,7 +1,7 @@
 // What is looked at: the profile, the tree of the selection, what the search finds. Made anew when the address
 // changes, and only as far as it did.
 import { Comparison } from "./compare.js";
-import { LineLabels, lineRows, structureOf } from "./lines.js";
+import { LineLabels, PlaceLabels, instructionRows, lineRows, structureOf } from "./lines.js";
 import { matchNames, refine } from "./refine.js";
 import { flatRows, growTree, outermost } from "./tree.js";
 import { visible } from "./format.js";
@@ -83,12 +83,13 @@ export class Model {
         return alike ? { kind: metric, counts: metric.countIsInclusive ? other.total : other.self } : null;
     }
 
-    lines(state) {
-        const side = this.sideOf(state), profile = this.profiles[side];
-        if (!this.lineLabels.has(side))
-            this.lineLabels.set(side, new LineLabels(profile));
-        const labels = this.lineLabels.get(side);
-        const tree = this.once(`lines ${this.selectionKey(state, side)}`, () => state.refinements
+    // The tree with every line apart, or every instruction; its labels say which.
+    lines(state, Labels = LineLabels) {
+        const side = this.sideOf(state), profile = this.profiles[side], key = `${Labels === LineLabels ? "lines" : "places"} ${side}`;
+        if (!this.lineLabels.has(key))
+            this.lineLabels.set(key, new Labels(profile));
+        const labels = this.lineLabels.get(key);
+        const tree = this.once(`${key} ${this.selectionKey(state, side)}`, () => state.refinements
             .filter(({ kind }) => kind !== "r")
             .reduce((grown, refinement) => refine(labels, grown, refinement),
                 growTree(profile, this.selectionOf(state, profile), labels)));
@@ -98,6 +99,12 @@ export class Model {
     lineRows(state, label) {
         const { labels, tree } = this.lines(state);
         return lineRows(labels, tree, label);
+    }
+
+    // Instructions belong to the function that they are in, whatever was inlined there.
+    instructionRows(state, label) {
+        const { labels, tree } = this.lines({ ...state, inlined: false }, PlaceLabels);
+        return instructionRows(labels, tree, label);
     }
 
     structure(state) {

@@ -28,6 +28,7 @@ const DEFAULTS = {
     sort: "",
     up: false,     // the flame graph begins with what runs, and goes up to callers
     inlined: true,
+    code: false,   // instructions instead of source lines
 };
 const PATH_MAX = 300; // labels of a zoom that an address may have
 

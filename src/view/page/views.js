@@ -1,12 +1,12 @@
 // The views: each fills the main part of the page from the model, and says what to do when it is left.
 import { changeColour, palette } from "./colour.js";
 import { Flame } from "./flame.js";
-import { amountScale, amountText, countText, plural, shareOf, shareText } from "./format.js";
+import { amountScale, amountText, countText, plural, shareOf, shareText, visible } from "./format.js";
 import { explainFunctions } from "./kctx.js";
 import { around, bottomUp, hotContexts, topDown } from "./rows.js";
 import { Table, bar, element } from "./table.js";
 
-const CONTEXTS_MAX = 1000, KCTX_MAX = 100;
+const CONTEXTS_MAX = 1000, KCTX_MAX = 100, CHAIN_MAX = 60;
 
 // A name with its module behind it, dimmed.
 function nameCell(app, label) {
@@ -196,11 +196,13 @@ function butterflyView(app) {
     return { close: () => flames.forEach((flame) => flame.close()) };
 }
 
-// Functions that call each other, outermost first.
+// Functions that call each other, outermost first; of very long chains the inner end.
 function chain(app, labels) {
-    const made = element("span", { class: "chain" });
-    labels.forEach((label, i) => {
-        if (i)
+    const made = element("span", { class: "chain" }), hidden = Math.max(labels.length - CHAIN_MAX, 0);
+    if (hidden)
+        made.append(element("span", { class: "arrow", text: `(${plural(hidden, "outer frame")})` }));
+    labels.slice(hidden).forEach((label, i) => {
+        if (i || hidden)
             made.append(element("span", { class: "arrow", text: " → " }));
         made.append(element("button", {
             class: "link", text: app.labels.name(label), title: app.labels.fullName(label),
@@ -254,32 +256,64 @@ function kctxView(app) {
 
 // ---- Source
 
+// One line of source or one instruction, with what it cost.
+function costLine(app, cost, at, text) {
+    const { whole } = app.tree, scale = amountScale(app.metric.unit, whole), has = cost && cost.total;
+    return element("div", { class: has ? "line cost" : "line" },
+        element("span", { class: "share" }, bar(has ? shareOf(cost.total, whole) : 0), element("span", { text: has ? shareText(cost.total, whole) : "" })),
+        element("span", { class: "number", text: has && cost.self ? scale(cost.self) : "" }),
+        element("span", { class: "number at", text: at }), element("code", { text }));
+}
+
+function addSource(app, list, label) {
+    const costs = app.model.lineRows(app.state, label), files = [...new Set(costs.map((cost) => cost.file))];
+    const weight = (file) => costs.reduce((sum, cost) => sum + (cost.file === file ? cost.total : 0), 0);
+    for (const file of files.sort((a, b) => weight(b) - weight(a))) {
+        const texts = app.profile.sourceLines(file), known = new Map(costs.filter((cost) => cost.file === file).map((cost) => [cost.line, cost]));
+        list.append(element("h2", { text: app.profile.fileName(file) || "(no line is known: no debug information)" }));
+        const near = (line) => [...known.keys()].some((one) => Math.abs(one - line) <= 5);
+        const numbers = [...new Set([...known.keys(), ...texts.keys()])].filter(near).sort((a, b) => a - b);
+        numbers.forEach((line, i) => {
+            if (i && line > numbers[i - 1] + 1)
+                list.append(element("div", { class: "gap", text: "⋯" }));
+            list.append(costLine(app, known.get(line), line || "", texts.get(line) ?? ""));
+        });
+    }
+}
+
+// Far from what costs something, instructions are left out.
+function addInstructions(app, list, label) {
+    const rows = app.model.instructionRows(app.state, label), near = 8;
+    if (!rows) {
+        list.append(element("p", { class: "nothing", text: "The instructions of this function are not in the page: its module is not on this machine, or it costs too little (calltrail report --lines … --asm)." }));
+        return;
+    }
+    let last = -1;
+    rows.forEach((row, i) => {
+        if (!rows.slice(Math.max(i - near, 0), i + near + 1).some((one) => one.total))
+            return;
+        if (i > last + 1)
+            list.append(element("div", { class: "gap", text: "⋯" }));
+        last = i;
+        list.append(costLine(app, row, row.offset.toString(16), visible(row.text)));
+    });
+}
+
 function linesView(app) {
-    const row = chosenFunction(app), { profile } = app;
+    const row = chosenFunction(app), { code } = app.state;
+    const turn = (to, text) => element("button", { text, "aria-pressed": String(code === to), onclick: () => app.go({ code: to }) });
     app.main.append(element("div", { class: "tools" }, functionChoice(app, row),
+        element("div", { class: "choice", role: "group", "aria-label": "what is shown" }, turn(false, "source"), turn(true, "instructions")),
         element("span", { class: "numbers", text: row ? numbersOf(app, row) : "" })));
     if (!row)
         return nothing(app, `${app.state.function} is not in this selection.`);
-    const costs = app.model.lineRows(app.state, row.label), files = [...new Set(costs.map((cost) => cost.file))];
-    const scale = amountScale(app.metric.unit, app.tree.whole), list = element("div", { class: "source" });
-    const weight = (file) => costs.reduce((sum, cost) => sum + (cost.file === file ? cost.total : 0), 0);
-    for (const file of files.sort((a, b) => weight(b) - weight(a))) {
-        const texts = profile.sourceLines(file), known = new Map(costs.filter((cost) => cost.file === file).map((cost) => [cost.line, cost]));
-        list.append(element("h2", { text: profile.fileName(file) || "(no line is known: no debug information)" }));
-        const numbers = [...new Set([...known.keys(), ...texts.keys()])].filter((line) => [...known.keys()].some((one) => Math.abs(one - line) <= 5));
-        let last = 0;
-        for (const line of numbers.sort((a, b) => a - b)) {
-            const cost = known.get(line), { whole } = app.tree;
-            if (last && line > last + 1)
-                list.append(element("div", { class: "gap", text: "⋯" }));
-            last = line;
-            list.append(element("div", { class: cost ? "line cost" : "line" },
-                element("span", { class: "share" }, bar(cost ? shareOf(cost.total, whole) : 0), element("span", { text: cost ? shareText(cost.total, whole) : "" })),
-                element("span", { class: "number", text: cost && cost.self ? scale(cost.self) : "" }),
-                element("span", { class: "number at", text: line || "" }), element("code", { text: texts.get(line) ?? "" })));
-        }
-    }
-    app.main.append(element("div", { class: "line title" }, ...["total", "self", "line", "source"].map((text) => element("span", { class: "number", text }))), list);
+    const list = element("div", { class: "source" });
+    app.main.append(element("div", { class: "line title" }, ...["total", "self", code ? "offset" : "line", code ? "instruction" : "source"]
+        .map((text) => element("span", { class: "number", text }))), list);
+    if (code)
+        addInstructions(app, list, row.label);
+    else
+        addSource(app, list, row.label);
     app.choose(row);
     return null;
 }
