@@ -1,5 +1,12 @@
 #include "query/flat.h"
 
+static void add_outermost(const struct view *view, uint32_t node, struct flat_row *row)
+{
+    row->total += view->tree.totals[node];
+    if (view->counts && view->count_kind->is_inclusive)
+        row->count += view->counts[node];
+}
+
 struct flat_row *flat_rows(const struct view *view, uint32_t *count)
 {
     const struct tree *tree = &view->tree;
@@ -10,8 +17,11 @@ struct flat_row *flat_rows(const struct view *view, uint32_t *count)
         struct flat_row *row = &rows[tree->nodes[i].label];
         row->contexts++;
         row->self += tree->nodes[i].self;
+        /* Counts that include what is called are those of the outermost, as the total is. */
+        if (view->counts && !view->count_kind->is_inclusive)
+            row->count += view->counts[i];
         if (!view_is_recursive(tree, ends, i))
-            row->total += tree->totals[i];
+            add_outermost(view, i, row);
     }
     free(ends);
     *count = 0;

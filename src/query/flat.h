@@ -11,6 +11,7 @@ struct flat_row {
     uint32_t contexts; /* in which it was called */
     uint64_t self;
     uint64_t total; /* calls of a function within itself are not counted again */
+    uint64_t count; /* where the view has counts: of all its calls */
 };
 
 /* One row for each label that occurs in the tree, in no order. The caller frees it. */

@@ -1,6 +1,6 @@
 /*
- * What `record` says at its end, on a terminal: where the profile is, what is in it, how the program
- * ended, and what to type next.
+ * What `record` says at its end, on a terminal: where the profile is, what is in it, how the
+ * program ended, and what to type next.
  */
 #ifndef REPORT_RECORDED_H
 #define REPORT_RECORDED_H
