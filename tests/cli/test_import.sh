@@ -52,7 +52,7 @@ sed 's/^old-perf.*/this is no sample/' "$here/import/perf.txt" >odd.txt
 "$CALLTRAIL" import -o odd.ctp odd.txt 2>note
 holds skipped-lines-are-said grep -q 'note: 2 lines of odd.txt were not understood' note
 holds skipped-lines-are-kept grep -q 'import_lines_skipped  *2' <<END
-$("$CALLTRAIL" info odd.ctp)
+$("$CALLTRAIL" info --all odd.ctp)
 END
 
 # ---- A real program under perf and gperftools
