@@ -46,7 +46,8 @@ static void print_row(struct sheet *sheet, const struct flat_row *row)
     sheet_row(sheet, cells);
 }
 
-static void begin(struct sheet *sheet, const char *key, const char *heading)
+static void begin(struct sheet *sheet, const struct report_options *options, const char *key,
+                  const char *heading)
 {
     const struct count_kind *kind = sheet->view->count_kind;
     struct column columns[7] = {
@@ -60,7 +61,8 @@ static void begin(struct sheet *sheet, const char *key, const char *heading)
         columns[used++] = (struct column){COLUMN_COUNT, kind->heading, kind->metric};
         columns[used++] = (struct column){COLUMN_PER_CALL, kind->per_heading, kind->per_key};
     }
-    columns[used++] = (struct column){COLUMN_LABEL, "function", ""};
+    columns[used++] = (struct column){
+        COLUMN_LABEL, options->wraps ? "function, with what it allocates" : "function", ""};
     sheet_begin(sheet, key, heading, columns, used);
 }
 
@@ -68,12 +70,12 @@ void report_flat(struct sheet *sheet, const struct report_options *options, cons
                  const char *heading)
 {
     uint32_t count;
-    struct flat_row *rows = flat_rows(sheet->view, &count);
+    struct flat_row *rows = flat_rows_through(sheet->view, options->wraps, &count);
     struct ordering ordering = {&sheet->view->labels, options->sort};
     qsort_r(rows, count, sizeof *rows, compare, &ordering);
     uint64_t min = report_min_total(sheet->view, options), left_out = 0;
     uint32_t shown = 0;
-    begin(sheet, key, heading);
+    begin(sheet, options, key, heading);
     for (uint32_t i = 0; i < count; i++) {
         if (rows[i].total == 0)
             continue;
