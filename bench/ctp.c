@@ -155,7 +155,7 @@ static void info_step(struct bench *b)
     open_profile(b, &p);
     if (profile_validate_tables(&p, &err) != CT_OK)
         die(err.text);
-    profile_print_text(&p, nowhere);
+    profile_print_text(&p, true, nowhere);
     profile_close(&p);
     b->seconds = now_s() - start;
     fclose(nowhere);

@@ -35,6 +35,18 @@ _calltrail_names() { # key
         sed -n "/^  \"$1\": \[/,/^  \]/s/^    {\"name\": \"\([^\"]*\)\".*/\1/p"
 }
 
+# Base names of the functions of that profile, which are what commands find them by: whole names have
+# colons and spaces, at which bash divides words.
+_calltrail_functions() {
+    local word file=calltrail.ctp
+    for word in "${COMP_WORDS[@]:2}"; do
+        [[ $word == *.ctp && -f $word ]] && file=$word
+    done
+    "${COMP_WORDS[0]}" report --view flat --json --limit 2000 "$file" 2>/dev/null |
+        sed -nE 's/.*"function": "([^"(<]*)[^"]*", "module".*/\1/p' | sed -E 's/.*[: ]//' |
+        grep -E '^[A-Za-z_~][A-Za-z0-9_.@]*$' | sort -u
+}
+
 # What an option of a command takes, as its help says: FILE, N, …
 _calltrail_argument() { # option
     [[ $1 == --* ]] && "$program" "$command" --help 2>/dev/null |
@@ -53,6 +65,9 @@ _calltrail() {
     case $before in
     --view) _calltrail_words summary contexts topdown bottomup flat kctx structure flame threads processes phases ranks ;;
     --metric) _calltrail_lines "$(_calltrail_names metrics)" ;;
+    --callers | --callees | --lines | --fn | --focus | --ignore | --show-from)
+        _calltrail_lines "$(_calltrail_functions)"
+        ;;
     --color) _calltrail_words auto always never ;;
     --sort) _calltrail_words self total name ;;
     --by) _calltrail_words function context ;;

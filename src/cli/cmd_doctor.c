@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "edit/plan.h"
 #include "record/doctor.h"
+#include "record/leftovers.h"
 #include "record/target.h"
 
 #include <getopt.h>
@@ -15,11 +16,16 @@
 static const char usage[] =
     "usage: calltrail doctor [PROGRAM]\n"
     "       calltrail doctor -p PID\n"
+    "       calltrail doctor --clean [FOLDER...]\n"
     "       calltrail doctor --edit [--list] FILE|PROGRAM...\n"
     "\n"
     "Says what this machine and this user allow: where samples can come from and at which true\n"
     "rates, and the state of the cache; for a PROGRAM whether it can be recorded, or why not.\n"
     "With -p: whether a process that runs can be.\n"
+    "\n"
+    "With --clean: removes what recordings that were killed have left, or the FOLDERs of them "
+    "that\n"
+    "are given. What processes still write to stays.\n"
     "\n"
     "With --edit: the calls and tail jumps of each FILE (a program or a library), or of a PROGRAM\n"
     "that the shell would find, and how each could be counted without a new build: in place,\n"
@@ -65,14 +71,24 @@ static int print_edits(int count, char **files, bool list)
     return status;
 }
 
+static int clean_up(int count, char **folders)
+{
+    struct ct_error err;
+    int status = count == 0 && leftovers_remove_all(stdout) ? 1 : 0;
+    for (int i = 0; i < count; i++)
+        if (leftovers_remove(folders[i], stdout, &err) != CT_OK)
+            status = report_error(&err);
+    int written = finish_output();
+    return written ? written : status;
+}
+
 int cmd_doctor(int argc, char **argv)
 {
-    static const struct option options[] = {{"help", no_argument, NULL, 'h'},
-                                            {"pid", required_argument, NULL, 'p'},
-                                            {"edit", no_argument, NULL, 'e'},
-                                            {"list", no_argument, NULL, 'l'},
-                                            {0}};
-    bool edit = false, list = false;
+    static const struct option options[] = {
+        {"help", no_argument, NULL, 'h'},  {"pid", required_argument, NULL, 'p'},
+        {"edit", no_argument, NULL, 'e'},  {"list", no_argument, NULL, 'l'},
+        {"clean", no_argument, NULL, 'c'}, {0}};
+    bool edit = false, list = false, clean = false;
     const char *process = NULL;
     int option;
     opterr = 0;
@@ -83,15 +99,20 @@ int cmd_doctor(int argc, char **argv)
         }
         if (option == 'p')
             process = optarg;
-        else if (option != 'e' && option != 'l')
+        else if (option != 'e' && option != 'l' && option != 'c')
             return option_error("doctor", argv);
         edit |= option == 'e';
         list |= option == 'l';
+        clean |= option == 'c';
     }
     if (list && !edit)
         return usage_error("doctor", "--list goes with --edit");
     if (edit && argc == optind)
         return usage_error("doctor", "--edit needs a FILE");
+    if (clean && (edit || process))
+        return usage_error("doctor", "--clean cannot be combined with --edit or -p");
+    if (clean)
+        return clean_up(argc - optind, argv + optind);
     if (edit) {
         int edit_status = print_edits(argc - optind, argv + optind, list);
         int written = finish_output();

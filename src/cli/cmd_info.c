@@ -10,17 +10,19 @@
 #include <stdio.h>
 
 static const char usage[] =
-    "usage: calltrail info [--json] [--check] [FILE]\n"
+    "usage: calltrail info [--all] [--json] [--check] [FILE]\n"
     "\n"
     "Prints what a profile holds: what ran, what was measured and how well, and the size of the\n"
     "tree. FILE is calltrail.ctp when it is not given.\n"
     "\n"
+    "  --all    every fact, under the names that they have in the file\n"
     "  --json   everything, as JSON\n"
     "  --check  first check all of the file, byte by byte; a damaged file is an error\n"
     "  --help   this text\n";
 
 struct options {
     const char *path;
+    bool all;
     bool json;
     bool check;
 };
@@ -37,7 +39,7 @@ static int print_profile(const struct options *options, struct ct_error *err)
         if (options->json)
             profile_print_json(&profile, stdout);
         else
-            profile_print_text(&profile, stdout);
+            profile_print_text(&profile, options->all, stdout);
     }
     profile_close(&profile);
     return status;
@@ -46,6 +48,7 @@ static int print_profile(const struct options *options, struct ct_error *err)
 int cmd_info(int argc, char **argv)
 {
     static const struct option long_options[] = {
+        {"all", no_argument, NULL, 'a'},
         {"json", no_argument, NULL, 'j'},
         {"check", no_argument, NULL, 'c'},
         {"help", no_argument, NULL, 'h'},
@@ -57,6 +60,9 @@ int cmd_info(int argc, char **argv)
     int option;
     while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
         switch (option) {
+        case 'a':
+            options.all = true;
+            break;
         case 'j':
             options.json = true;
             break;

@@ -30,9 +30,11 @@ static const char usage[] =
     "\n"
     "what is looked at:\n"
     "  --metric NAME      default: the first of the profile\n"
-    "  --thread T         threads of this name or number\n"
-    "  --process P        processes of this name or number\n"
-    "  --phase NAME       the phase of this name\n"
+    "  --thread T         threads of this name, pattern ('worker-*') or number\n"
+    "  --process P        processes of this name, pattern or number\n"
+    "  --phase NAME       the phase of this name or pattern\n"
+    "  --idle             with wall: threads that only waited, and threads that wait for work, as\n"
+    "                     they are; without it each of the two is one row\n"
     "\n"
     "refinements, applied one after the other in the order given:\n"
     "  --focus RE         keep contexts in which a function matches, or is called so\n"
@@ -97,6 +99,7 @@ enum {
     OPTION_DEPTH,
     OPTION_HOT_PATH,
     OPTION_RETURNS,
+    OPTION_IDLE,
     OPTION_SORT,
     OPTION_JSON,
     OPTION_CSV,
@@ -130,6 +133,7 @@ static const struct option long_options[] = {
     {"limit", required_argument, NULL, OPTION_LIMIT},
     {"depth", required_argument, NULL, OPTION_DEPTH},
     {"hot-path", no_argument, NULL, OPTION_HOT_PATH},
+    {"idle", no_argument, NULL, OPTION_IDLE},
     {"returns", no_argument, NULL, OPTION_RETURNS},
     {"sort", required_argument, NULL, OPTION_SORT},
     {"json", no_argument, NULL, OPTION_JSON},
@@ -253,6 +257,9 @@ static int take_option(struct options *o, int option)
         return 0;
     case OPTION_HOT_PATH:
         o->report.hot_path = true;
+        return 0;
+    case OPTION_IDLE:
+        o->report.with_idle = true;
         return 0;
     case OPTION_RETURNS:
         o->report.with_bounds = true;

@@ -235,8 +235,9 @@ struct profile_stats {
 void profile_stats(const struct profile *profile, struct profile_stats *out);
 void profile_stats_free(struct profile_stats *stats);
 
-/* All that `calltrail info` prints. Errors of the stream are the caller's to ask for. */
-void profile_print_text(const struct profile *profile, FILE *out);
+/* What `calltrail info` prints: in short, or with every fact. Errors of the stream are the caller's
+ * to ask for. */
+void profile_print_text(const struct profile *profile, bool all, FILE *out);
 void profile_print_json(const struct profile *profile, FILE *out);
 
 /* ---- Writing --------------------------------------------------------------------------------- */

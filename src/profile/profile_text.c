@@ -10,6 +10,7 @@
 
 enum {
     LIST_MAX = 40,        /* processes, metrics, things with facts */
+    SHORT_LIST_MAX = 5,   /* processes, where not all is wanted */
     THREADS_MAX = 6,      /* names of threads in a process's line */
     FACTS_MAX = 100,      /* about one thing */
     TEXT_MAX_BYTES = 200, /* of one name or command line */
@@ -177,11 +178,11 @@ static void print_threads(FILE *out, const struct profile *p, uint32_t process)
     putc('\n', out);
 }
 
-static void print_processes(FILE *out, const struct profile *p)
+static void print_processes(FILE *out, const struct profile *p, bool all)
 {
-    uint32_t count = profile_process_count(p);
+    uint32_t count = profile_process_count(p), most = all ? LIST_MAX : SHORT_LIST_MAX;
     fputs("\nWhat ran\n", out);
-    for (uint32_t i = 0; i < count && i < LIST_MAX; i++) {
+    for (uint32_t i = 0; i < count && i < most; i++) {
         const struct ctp_process *process = profile_process(p, i);
         uint32_t parent = profile_process_parent(p, i);
         fprintf(out, "  pid %" PRIu32, process->pid);
@@ -201,12 +202,14 @@ static void print_processes(FILE *out, const struct profile *p)
         fputs("      ", out);
         print_times_and_exit(out, process);
         print_threads(out, p, i);
-        print_facts(out, p, CTP_SCOPE_PROCESS, i, "      ");
+        if (all)
+            print_facts(out, p, CTP_SCOPE_PROCESS, i, "      ");
     }
-    print_cut(out, "  ", count > LIST_MAX ? count - LIST_MAX : 0);
+    print_cut(out, "  ", count > most ? count - most : 0);
 }
 
-static void print_metrics(FILE *out, const struct profile *p, const struct profile_stats *stats)
+static void print_metrics(FILE *out, const struct profile *p, const struct profile_stats *stats,
+                          bool all)
 {
     fputs("\nWhat was measured\n", out);
     for (uint32_t i = 0; i < p->metric_count && i < LIST_MAX; i++) {
@@ -231,7 +234,8 @@ static void print_metrics(FILE *out, const struct profile *p, const struct profi
             print_clean(out, profile_string(p, metric->description), TEXT_MAX_BYTES);
             putc('\n', out);
         }
-        print_facts(out, p, CTP_SCOPE_METRIC, i, "      ");
+        if (all)
+            print_facts(out, p, CTP_SCOPE_METRIC, i, "      ");
     }
     print_cut(out, "  ", p->metric_count > LIST_MAX ? p->metric_count - LIST_MAX : 0);
 }
@@ -277,7 +281,47 @@ static void print_facts_of_all(FILE *out, const struct profile *p, enum ctp_scop
     }
 }
 
-void profile_print_text(const struct profile *p, FILE *out)
+/* A fact of the whole profile as a number; false when it does not say. */
+static bool number(const struct profile *p, const char *key, double *out)
+{
+    const struct ctp_fact *fact = profile_find_fact(p, CTP_SCOPE_PROFILE, 0, key);
+    if (!fact || fact->type == CTP_STRING)
+        return false;
+    *out = fact->type == CTP_F64   ? profile_fact_double(fact)
+           : fact->type == CTP_I64 ? (double)(int64_t)fact->value
+                                   : (double)fact->value;
+    return true;
+}
+
+/* How well it was measured, in words. */
+static void print_quality(FILE *out, const struct profile *p)
+{
+    double samples, asked, got, lost, walks, complete, user, system, own, checked, differ;
+    fputs("\nHow well\n", out);
+    if (number(p, "samples", &samples)) {
+        fprintf(out, "  %.0f samples", samples);
+        if (number(p, "lost", &lost))
+            fprintf(out, lost > 0 ? ", %.0f lost" : ", none lost", lost);
+        if (number(p, "rate_asked_hz", &asked))
+            fprintf(out, "; %.0f Hz requested", asked);
+        if (number(p, "rate_got_hz", &got))
+            fprintf(out, ", %.0f Hz achieved", got);
+        putc('\n', out);
+    }
+    if (number(p, "walks_total", &walks) && number(p, "walks_complete", &complete) && walks > 0)
+        fprintf(out, "  %.0f of %.0f stacks are complete\n", complete, walks);
+    if (number(p, "verify_checked", &checked) && number(p, "verify_differ", &differ) && checked > 0)
+        fprintf(out, "  %.0f stacks walked twice, %.0f differ\n", checked, differ);
+    if (number(p, "utime_s", &user) && number(p, "stime_s", &system)) {
+        fprintf(out, "  CPU time: %.3f s user, %.3f s system", user, system);
+        if (number(p, "handler_s", &own) && user + system > 0)
+            fprintf(out, "; sampling took %.2f%% of it", 100 * own / (user + system));
+        putc('\n', out);
+    }
+    fputs("  (--all prints every fact)\n", out);
+}
+
+void profile_print_text(const struct profile *p, bool all, FILE *out)
 {
     struct profile_stats stats;
     profile_stats(p, &stats);
@@ -285,11 +329,16 @@ void profile_print_text(const struct profile *p, FILE *out)
     fprintf(out, ": calltrail profile, format %u.%u, ", p->header->major, p->header->minor);
     print_bytes(out, p->size);
     putc('\n', out);
-    print_facts(out, p, CTP_SCOPE_PROFILE, 0, "  ");
-    print_processes(out, p);
-    print_metrics(out, p, &stats);
+    if (all)
+        print_facts(out, p, CTP_SCOPE_PROFILE, 0, "  ");
+    print_processes(out, p, all);
+    print_metrics(out, p, &stats, all);
+    if (!all)
+        print_quality(out, p);
     print_tree(out, p, &stats);
-    print_facts_of_all(out, p, CTP_SCOPE_THREAD, "\nThreads\n  ", profile_thread_count(p));
-    print_facts_of_all(out, p, CTP_SCOPE_MODULE, "\nModules\n  ", profile_module_count(p));
+    if (all)
+        print_facts_of_all(out, p, CTP_SCOPE_THREAD, "\nThreads\n  ", profile_thread_count(p));
+    if (all)
+        print_facts_of_all(out, p, CTP_SCOPE_MODULE, "\nModules\n  ", profile_module_count(p));
     profile_stats_free(&stats);
 }

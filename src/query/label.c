@@ -156,6 +156,12 @@ static const char *name_of(const struct labels *labels, const struct label *labe
         return "(context not known)";
     case LABEL_FOLDED:
         return "(other modules)";
+    case LABEL_IDLE:
+        snprintf(text, room, "(%" PRIu64 " thread%s that only waited)", label->number,
+                 label->number == 1 ? "" : "s");
+        return text;
+    case LABEL_WAITING:
+        return "(threads waiting for work)";
     case LABEL_GROUP:
         snprintf(text, room, "(group %" PRIu64 ")", label->number);
         return text;

@@ -27,6 +27,8 @@ enum label_kind {
     LABEL_FOLDED,  /* what was folded away and had no caller left to fold it into */
     LABEL_GROUP,   /* a thread, process or phase above its contexts */
     LABEL_TEXT,    /* known by its name only: LABEL_BY_NAME */
+    LABEL_IDLE,    /* threads that only waited; their number is `number` */
+    LABEL_WAITING, /* where threads wait for work */
 };
 
 enum label_identity {

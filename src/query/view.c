@@ -1,7 +1,9 @@
 #include "query/view.h"
 
+#include "query/idle.h"
 #include "query/nearest.h"
 
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -61,7 +63,8 @@ static bool is_named(const struct profile *p, enum view_grouping grouping, uint3
                      const char *wanted)
 {
     char text[32];
-    if (strcmp(view_group_name(p, grouping, index, text, sizeof text), wanted) == 0)
+    const char *name = view_group_name(p, grouping, index, text, sizeof text);
+    if (strcmp(name, wanted) == 0 || fnmatch(wanted, name, 0) == 0)
         return true;
     if (grouping == GROUP_PHASE || index == CTP_NONE)
         return false;
@@ -71,7 +74,8 @@ static bool is_named(const struct profile *p, enum view_grouping grouping, uint3
     return strcmp(text, wanted) == 0;
 }
 
-/* Takes out of `chosen` the roots whose thread, process or phase is not called this. */
+/* Takes out of `chosen` the roots whose thread, process or phase is not called this, or does not
+ * match it as a pattern. */
 static int choose(const struct profile *p, enum view_grouping grouping, const char *noun,
                   const char *wanted, bool *chosen, struct ct_error *err)
 {
@@ -120,7 +124,25 @@ struct growth {
     struct tree_index index;
     uint32_t *targets; /* by node of the profile */
     uint32_t nothing;  /* label of cost without a context */
+    struct idle idle;
+    uint32_t never_ran, waiting; /* labels */
 };
+
+/* Waiting goes to a row of its own below the top, wherever it was. */
+static bool take_idle(struct growth *g, const struct ctp_root *root, uint32_t node, uint32_t top)
+{
+    bool never_ran = g->idle.threads && root->thread < profile_thread_count(g->view->profile) &&
+                     g->idle.threads[root->thread];
+    if (!never_ran && !(g->idle.nodes && g->idle.nodes[node]))
+        return false;
+    uint64_t value = g->view->profile->values[g->view->metric][node];
+    uint32_t row =
+        tree_child(&g->view->tree, &g->index, top, never_ran ? g->never_ran : g->waiting);
+    g->view->tree.nodes[row].self += value;
+    g->view->idle += value;
+    g->view->total += value;
+    return true;
+}
 
 /* The nodes of one root below tree node `top`. A node whose parent is out of order, which only a
  * damaged file has, counts as one whose context is not known. */
@@ -151,7 +173,7 @@ static void grow_root(struct growth *g, const struct ctp_root *root, uint32_t to
             }
         }
         g->targets[i] = target;
-        if (values[i] == 0)
+        if (values[i] == 0 || take_idle(g, root, i, top))
             continue;
         if (target == top)
             function = target = tree_child(tree, &g->index, top, g->nothing);
@@ -189,20 +211,24 @@ static uint64_t inlined_in(const struct view *view, uint32_t index)
     return more;
 }
 
-static void grow(struct view *view, const bool *chosen)
+static void grow(struct view *view, const bool *chosen, const struct idle *idle)
 {
     const struct profile *p = view->profile;
-    struct growth g = {.view = view};
+    struct growth g = {.view = view, .idle = *idle};
     uint32_t roots = profile_root_count(p);
-    /* Each chosen root can add two nodes that the profile does not have: its group, and a place for
-     * cost without a context. */
+    /* Each chosen root can add nodes that the profile does not have: its group, and places for cost
+     * without a context and for waiting. */
     uint64_t room = 1;
     for (uint32_t i = 0; i < roots; i++)
         if (chosen[i])
-            room += UINT64_C(2) + profile_root(p, i)->node_count + inlined_in(view, i);
+            room += UINT64_C(4) + profile_root(p, i)->node_count + inlined_in(view, i);
     if (room > TREE_NONE)
         room = TREE_NONE;
     g.nothing = labels_special(&view->labels, LABEL_NOTHING, 0, NULL);
+    if (idle->threads) {
+        g.never_ran = labels_special(&view->labels, LABEL_IDLE, idle->count, NULL);
+        g.waiting = labels_special(&view->labels, LABEL_WAITING, 0, NULL);
+    }
     g.targets = must_realloc(NULL, (size_t)p->node_count + 1, sizeof *g.targets);
     tree_begin(&view->tree, &g.index, (uint32_t)room);
     for (uint32_t i = 0; i < roots; i++) {
@@ -275,11 +301,16 @@ int view_open(const struct profile *profile, const struct view_options *options,
     CT_TRY(view_choose_metric(profile, options->metric, &out->metric, err));
     CT_TRY(profile_verify_values(profile, out->metric, err));
     out->callers_kept = callers_kept(profile, out->metric);
+    struct idle idle = {0};
+    /* Whoever chooses threads wants to see them. */
+    if (options->fold_idle && options->grouping == GROUP_NOTHING && !options->thread &&
+        !options->process && !options->phase)
+        CT_TRY(idle_find(profile, out->metric, &idle, err));
     bool *chosen = must_calloc((size_t)profile_root_count(profile) + 1, sizeof *chosen);
     int status = view_choose_roots(profile, options, chosen, err);
     if (status == CT_OK) {
         labels_init(&out->labels, profile, &options->labels);
-        grow(out, chosen);
+        grow(out, chosen, &idle);
         for (size_t i = 0; i < options->refinement_count && status == CT_OK; i++)
             status = refine(&out->tree, &out->labels, &options->refinements[i],
                             options->grouping != GROUP_NOTHING, err);
@@ -292,6 +323,7 @@ int view_open(const struct profile *profile, const struct view_options *options,
         }
     }
     free(chosen);
+    idle_free(&idle);
     return status;
 }
 

@@ -23,14 +23,15 @@ enum view_grouping {
 
 struct view_options {
     const char *metric;  /* name; NULL: the first */
-    const char *thread;  /* name or tid; NULL: all */
-    const char *process; /* name of the program or pid; NULL: all */
-    const char *phase;   /* name; NULL: all */
+    const char *thread;  /* name, pattern (as of files) or tid; NULL: all */
+    const char *process; /* name of the program, pattern or pid; NULL: all */
+    const char *phase;   /* name or pattern; NULL: all */
     enum view_grouping grouping;
     struct label_options labels;
     const struct refinement *refinements;
     size_t refinement_count;
     bool with_counts;    /* beside the metric: that is a second tree for a while */
+    bool fold_idle;      /* what waits for work, and threads that only waited, in one row each */
     bool without_bounds; /* no counts that are not of all calls, and give a bound only */
 };
 
@@ -43,6 +44,7 @@ struct view {
     const struct count_kind *count_kind; /* what the metric can be divided by, or NULL */
     uint64_t *counts;                    /* of each node of the tree, where there is such */
     uint32_t callers_kept; /* of each context, at least, if not all were to be; 0: all */
+    uint64_t idle;         /* of the total: what was folded because it waits */
     uint64_t total; /* of the chosen threads, before refinements: what shares are shares of */
 };
 

@@ -1,9 +1,9 @@
 #include "record/doctor.h"
 
 #include "map/cache.h"
-#include "record/folder.h"
 #include "record/kernel_names.h"
 #include "record/language.h"
+#include "record/leftovers.h"
 #include "record/outside/outside_run.h"
 #include "record/probe.h"
 #include "record/target.h"
@@ -83,18 +83,6 @@ static void print_cache(FILE *out)
     map_cache_close(&cache);
 }
 
-static void print_left(FILE *out)
-{
-    struct folder_list left = {0};
-    folder_list_left(&left);
-    for (size_t i = 0; i < left.paths.count; i++) {
-        fprintf(out, "  left behind       %s: calltrail recover -o FILE %s\n", left.paths.items[i],
-                left.paths.items[i]);
-        free(left.paths.items[i]);
-    }
-    vec_free(&left.paths);
-}
-
 /* Of this process; with kernel time, if that may be seen. */
 static void print_outside(FILE *out)
 {
@@ -171,6 +159,6 @@ int doctor_print(FILE *out, const char *program)
     fprintf(out, "  shadow stacks     %s\n", strstr(line, "shstk") ? "on" : "off");
     print_outside(out);
     print_cache(out);
-    print_left(out);
+    leftovers_print(out);
     return program ? print_program(out, program) : 0;
 }

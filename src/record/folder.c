@@ -81,7 +81,7 @@ int folder_take(struct folder *f, const char *path, struct ct_error *err)
     free(supervisor);
     if (f->lock < 0)
         return why == ENOENT || why == ENOTDIR
-                   ? ct_fail(err, "%s: holds nothing that a recording has left", path)
+                   ? ct_fail(err, "%s: no recording found", path)
                    : ct_fail_errno(err, why, "%s: cannot be opened", path);
     if (!lock(f->lock)) {
         int pid = supervisor_of(f->lock);

@@ -138,7 +138,9 @@ static void about_elsewhere(const struct view *view, struct advice *a)
                      : 0;
     double waiting = ran > SECONDS_LEAST ? 100 * (1 - (user + system) / ran) : 0;
     if (waiting > WAITING_MOST && profile_find_metric(p, "wall") == CTP_NONE)
-        say(a, false, "it was on a CPU for %.0f%% of %.3f s: record -e wall shows where it waited",
+        say(a, false,
+            "it was on a CPU for %.0f%% of %.3f s: it waited (record -e wall shows where), or "
+            "the machine was busy",
             100 - waiting, ran);
     if (system * 100 > KERNEL_MOST * (user + system) && user + system > SECONDS_LEAST)
         say(a, false,

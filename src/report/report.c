@@ -37,7 +37,8 @@ void report_prepare(const struct report_options *options, struct view_options *v
 {
     view->grouping = grouping_of(options->kind);
     view->with_counts = options->kind == REPORT_SUMMARY || options->kind == REPORT_TOPDOWN ||
-                        options->kind == REPORT_CALLEES;
+                        options->kind == REPORT_CALLEES || options->kind == REPORT_FLAT;
+    view->fold_idle = !options->with_idle && options->format == SHEET_TEXT;
     view->without_bounds = !options->with_bounds && options->format == SHEET_TEXT;
     if (options->kind == REPORT_STRUCTURE)
         view->labels.identity = LABEL_BY_LINE;
@@ -50,7 +51,8 @@ void report_prepare(const struct report_options *options, struct view_options *v
 
 uint64_t report_min_total(const struct view *view, const struct report_options *options)
 {
-    double least = ceil((double)view->total * options->min_share / 100);
+    /* Of what is not waiting for work: that has a row of its own. */
+    double least = ceil((double)(view->total - view->idle) * options->min_share / 100);
     return least < 1 ? 1 : least >= 0x1p64 ? UINT64_MAX : (uint64_t)least;
 }
 

@@ -41,7 +41,9 @@ struct report_options {
     uint32_t limit;     /* rows; 0: all */
     uint32_t depth_max; /* levels of a tree, innermost frames of a path; 0: all */
     bool hot_path;
-    bool with_bounds;       /* counts of returns, for people */
+    const bool *wraps; /* flat: by label, whose own cost is that of who called them; or NULL */
+    bool with_idle;    /* threads that only waited, and those that wait for work, as they are */
+    bool with_bounds;  /* counts of returns, for people */
     double explain_percent; /* kctx: of a function's cost */
     uint32_t k;             /* kctx: callers of a chain at most */
     bool keep_recursion;    /* kctx: a function that calls itself is its own caller */

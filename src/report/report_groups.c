@@ -1,6 +1,7 @@
 /*
  * Threads, processes and phases: who used how much.
  */
+#include "query/idle.h"
 #include "report/report.h"
 
 #include <inttypes.h>
@@ -41,6 +42,42 @@ static int in_order(const void *a, const void *b)
 {
     const struct group_row *x = a, *y = b;
     return (x->index > y->index) - (x->index < y->index);
+}
+
+/* Threads that only waited become one row, behind the others. Returns how many they are. */
+static uint32_t join_idle(const struct view *view, struct group_row *rows, uint32_t *count,
+                          struct group_row *joined)
+{
+    struct idle idle;
+    struct ct_error err;
+    uint32_t kept = 0, taken = 0;
+    *joined = (struct group_row){.index = CTP_NONE};
+    if (idle_find(view->profile, view->metric, &idle, &err) != CT_OK || !idle.threads)
+        return 0;
+    for (uint32_t i = 0; i < *count; i++) {
+        if (rows[i].index == CTP_NONE || !idle.threads[rows[i].index]) {
+            rows[kept++] = rows[i];
+            continue;
+        }
+        joined->total += rows[i].total;
+        joined->contexts += rows[i].contexts;
+        taken++;
+    }
+    idle_free(&idle);
+    *count = kept;
+    return taken;
+}
+
+static void print_idle(struct sheet *sheet, const struct group_row *row, uint32_t threads)
+{
+    char text[64];
+    snprintf(text, sizeof text, "(%" PRIu32 " only waited)", threads);
+    sheet_row(sheet, (struct cell[]){{.number = row->total},
+                                     {.number = row->total},
+                                     {.number = row->contexts},
+                                     {.same = true},
+                                     {.text = text},
+                                     {.text = "(--idle shows them)"}});
 }
 
 static void print_row(struct sheet *sheet, const struct group_row *row)
@@ -98,6 +135,11 @@ void report_groups(struct sheet *sheet, const struct report_options *options)
                 : options->kind == REPORT_THREADS ? threads
                                                   : processes,
                 phase ? 4 : 6);
+    struct group_row joined;
+    uint32_t waited =
+        options->kind == REPORT_THREADS && sheet->format == SHEET_TEXT && !options->with_idle
+            ? join_idle(sheet->view, rows, &count, &joined)
+            : 0;
     uint64_t min = options->min_share > 0 ? report_min_total(sheet->view, options) : 0;
     for (uint32_t i = 0; i < count; i++) {
         if (rows[i].total < min || (options->limit && shown == options->limit)) {
@@ -107,6 +149,8 @@ void report_groups(struct sheet *sheet, const struct report_options *options)
         print_row(sheet, &rows[i]);
         shown++;
     }
+    if (waited)
+        print_idle(sheet, &joined, waited);
     sheet_end(sheet, left_out);
     free(rows);
 }

@@ -4,6 +4,7 @@
  */
 #include "query/digest.h"
 #include "query/facts.h"
+#include "query/wrappers.h"
 #include "report/advice.h"
 #include "report/drawing.h"
 #include "report/report.h"
@@ -328,9 +329,26 @@ static void print_metrics(struct sheet *sheet)
 
 /* ---- All of it ------------------------------------------------------------------------------- */
 
-static void print_for_people(struct sheet *sheet, const struct report_options *hottest,
+/* Where memory was asked for, all of the cost is malloc's own: who asked is the answer. NULL where
+ * most of the cost is not of that kind. */
+static bool *wrappers_with_the_cost(const struct view *view)
+{
+    bool *wraps = labels_that_wrap(&view->labels);
+    uint64_t cost = 0;
+    for (uint32_t i = 1; i < view->tree.count; i++)
+        cost += wraps[view->tree.nodes[i].label] ? view->tree.nodes[i].self : 0;
+    if (share_percent(cost, view->total) > 50)
+        return wraps;
+    free(wraps);
+    return NULL;
+}
+
+static void print_for_people(struct sheet *sheet, const struct report_options *options,
                              uint64_t min_total)
 {
+    bool *wraps = wrappers_with_the_cost(sheet->view);
+    struct report_options with_wrappers = *options, *hottest = &with_wrappers;
+    hottest->wraps = wraps;
     static const char more[] = "more: --view topdown|flat|kctx|threads, --callers FN, --lines FN";
     struct advice advice = advice_about(sheet->view);
     bool good = true;
@@ -363,6 +381,7 @@ static void print_for_people(struct sheet *sheet, const struct report_options *h
             sheet_note(sheet, "%s", advice.lines.items[i].text);
     sheet_note(sheet, "%s", more);
     vec_free(&advice.lines);
+    free(wraps);
     free(quality);
 }
 

@@ -123,6 +123,15 @@ static size_t greatest(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/* The greatest number that can stand in a column of counts. */
+static uint64_t greatest_count(const struct view *view)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; view->counts && i < view->tree.count; i++)
+        sum = view->count_kind->is_inclusive ? view->counts[0] : sum + view->counts[i];
+    return sum;
+}
+
 static size_t column_width(const struct sheet *sheet, const struct column *column)
 {
     char text[AMOUNT_ROOM];
@@ -133,6 +142,8 @@ static size_t column_width(const struct sheet *sheet, const struct column *colum
         return greatest(strlen(amount_text(&sheet->scale, sheet->view->total, text)),
                         strlen(column->title));
     case COLUMN_COUNT:
+        return greatest(greatest(7, strlen(count_text(greatest_count(sheet->view), text))),
+                        strlen(column->title));
     case COLUMN_ID:
         return greatest(7, strlen(column->title));
     case COLUMN_TEXT:

@@ -63,7 +63,7 @@ same "same-as-oracle odd file name" "$(printf 'a \377 name.ctp')"
 "$GEN_PROFILE" --seed 5 --nodes 300 b.ctp
 if cmp -s a.ctp b.ctp; then ok deterministic; else fail deterministic "same seed, other bytes"; fi
 
-"$CALLTRAIL" info a.ctp >text 2>err && [ ! -s err ] && grep -q '300 nodes in 8 roots' text &&
+"$CALLTRAIL" info --all a.ctp >text 2>err && [ ! -s err ] && grep -q '300 nodes in 8 roots' text &&
     grep -q '^  cpu: .* ms in .* contexts, one sample every 1 ms$' text &&
     grep -q 'pid 1001 (exec by pid 1000): /bin/sh' text && ok text || fail text "$(cat err)"
 if LC_ALL=C grep -q "$(printf '[\001-\011\013-\037\177]\\|\302[\200-\237]')" text; then
@@ -72,6 +72,16 @@ elif ! grep -q 'controls  .*\\x1b\[31m \\xc2\\x9b\[31m \\x7f$' text; then
     fail text-controls "$(grep controls text)"
 else
     ok text-controls
+fi
+
+# In short: what ran, what was measured, how well, on a screen; no fact by its name in the file.
+"$CALLTRAIL" info a.ctp >short 2>err
+if [ "$(wc -l <short)" -le 45 ] && [ "$(wc -l <short)" -lt "$(wc -l <text)" ] && grep -q 'samples, .* lost' short &&
+    grep -q '^  cpu: .* contexts, one sample every 1 ms$' short && grep -q '300 nodes in 8 roots' short &&
+    grep -q '^How well' short && ! grep -qE 'utime_s|walks_|controls' short; then
+    ok short
+else
+    fail short "$(head -5 short | tr '\n' ' ')"
 fi
 
 cp a.ctp calltrail.ctp

@@ -77,6 +77,8 @@ completes complete-command 'record recover report ' "$CALLTRAIL" re
 completes complete-option '--metric --min-share ' "$CALLTRAIL" report --m
 completes complete-short-option '-o ' "$CALLTRAIL" merge -o
 completes complete-metric 'cpu malloc ' "$CALLTRAIL" report fixed.ctp --metric ''
+completes complete-function 'S_regmatch S_regrepeat S_regtry ' "$CALLTRAIL" report fixed.ctp --callers S_re
+completes complete-member 'query ' "$CALLTRAIL" report fixed.ctp --lines que
 completes complete-view 'threads topdown ' "$CALLTRAIL" report --view t
 completes complete-chains 'kctx ' "$CALLTRAIL" report --view k
 completes complete-format 'perf pprof ' "$CALLTRAIL" import --from p

@@ -209,9 +209,18 @@ with open("/proc/%d/stat" % program) as file:
 p = info()
 assert ticks and p["utime_s"] == ticks / os.sysconf("SC_CLK_TCK"), (p["utime_s"], ticks)
 assert life(p) == [None, None], life(p)
+clean = [calltrail, "doctor", "--clean", place]
+refused = subprocess.run(clean, capture_output=True, text=True)
+assert refused.returncode == 1 and "1 process of that recording still runs" in refused.stderr, refused
 os.kill(program, 9)
 ended.append(os.waitpid(program, 0))
+copy = os.path.join(folder, "left")
+shutil.copytree(place, copy, ignore=shutil.ignore_patterns("socket"))
 subprocess.run([calltrail, "recover", "-o", path, place], check=True)
+removed = subprocess.run(clean[:-1] + [copy], capture_output=True, text=True)
+assert removed.returncode == 0 and "removed " + copy in removed.stdout and not os.path.exists(copy), removed
+nothing = subprocess.run(clean, capture_output=True, text=True)
+assert nothing.returncode == 1 and "no recording found" in nothing.stderr, nothing
 p = info()
 assert p["samples"] > 20 and not {"utime_s", "stime_s", "rate_got_hz"} & p.keys(), p.keys()
 assert life(p) == [None, None] and "cpu time" not in summary(), summary()

@@ -102,7 +102,8 @@ static void try_bytes(const void *bytes, size_t size)
     walk_nodes(&profile);
     profile_validate_tables(&profile, &err);
     profile_validate(&profile, &err);
-    profile_print_text(&profile, nowhere);
+    profile_print_text(&profile, false, nowhere);
+    profile_print_text(&profile, true, nowhere);
     profile_print_json(&profile, nowhere);
     make_pages(&profile, nowhere);
     profile_close(&profile);

@@ -192,7 +192,7 @@ static inline bool survives(const void *bytes, size_t size)
     }
     bool valid = profile_validate(&p, &err) == CT_OK;
     FILE *nowhere = fopen("/dev/null", "w");
-    profile_print_text(&p, nowhere);
+    profile_print_text(&p, true, nowhere);
     profile_print_json(&p, nowhere);
     fclose(nowhere);
     for (uint32_t i = 0; i < p.node_count; i++) {

@@ -1,6 +1,6 @@
 /*
  * Names as people type them: the parts of a name, which names answer to what was typed, and which
- * functions of a profile are meant by it.
+ * functions of a profile are meant by it; and which package would bring names that are missing.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,10 +9,14 @@
 
 #include <cmocka.h>
 
+#include "names/package.h"
 #include "query/choose.h"
 #include "query/name_parts.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void names_have_parts(void **state)
 {
@@ -119,12 +123,60 @@ static void strange_names_end(void **state)
     free(name);
 }
 
+static void write_list(const char *folder, const char *name, const char *lines)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(lines, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Which package has a file, by lists as dpkg has them. */
+static void packages_are_found(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *package;
+    } cases[] = {
+        {"/usr/bin/tool", "tool"},       {"/usr/lib/libtool.so.1", "libtool1"},
+        {"/usr/lib/libold.so.2", "old"}, /* listed below /lib, which is a link today */
+        {"/usr/lib/libtool.so", NULL},   {"/lib/libtool.so.1", NULL},
+        {"/usr/bin/other", NULL},        {"/last", "tool"},
+    };
+    char folder[] = "/tmp/test_choose.XXXXXX", path[128];
+    static const char *const lists[] = {"tool.list", "libtool1:amd64.list", "old.list",
+                                        "empty.list", "other.md5sums"};
+    assert_non_null(mkdtemp(folder));
+    write_list(folder, lists[0], "/.\n/usr\n/usr/bin/tool\n/last");
+    write_list(folder, lists[1], "/usr/lib/libtool.so.1.2\n/usr/lib/libtool.so.1\n");
+    write_list(folder, lists[2], "/lib/libold.so.2\n");
+    write_list(folder, lists[3], "");
+    write_list(folder, lists[4], "/usr/bin/other\n");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *package = package_of(folder, cases[i].path);
+        if (cases[i].package)
+            assert_string_equal(package ? package : "(none)", cases[i].package);
+        else
+            assert_null(package);
+        free(package);
+    }
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, lists[i]);
+        unlink(path);
+    }
+    rmdir(folder);
+    assert_null(package_of(folder, "/usr/bin/tool"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_have_parts),
         cmocka_unit_test(names_answer_to_what_is_typed),
         cmocka_unit_test(strange_names_end),
+        cmocka_unit_test(packages_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

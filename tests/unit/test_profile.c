@@ -126,7 +126,8 @@ static void empty_profile_is_a_profile(void **state)
     assert_int_equal(profile_open(path, &p, &err), CT_OK);
     assert_int_equal(profile_validate(&p, &err), CT_OK);
     FILE *nowhere = fopen("/dev/null", "w");
-    profile_print_text(&p, nowhere);
+    profile_print_text(&p, false, nowhere);
+    profile_print_text(&p, true, nowhere);
     profile_print_json(&p, nowhere);
     fclose(nowhere);
     profile_close(&p);

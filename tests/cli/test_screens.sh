@@ -1,0 +1,60 @@
+#!/bin/sh
+# What people see of five programs, at 80, 100 and 200 columns: C++ with templates, stripped C, a server's
+# wall time, calls counted beside CPU time, and memory. Each is one file for each width, in golden/.
+# Needs CALLTRAIL and TEXT_PROFILE: paths of the programs. REBASE=1 rewrites them: look at each.
+. "$(dirname "$0")/checks.sh"
+needs CALLTRAIL TEXT_PROFILE
+
+# view NAME ARGUMENTS…: the command, then what it prints. Statuses other than 0 are printed, too.
+view() {
+    echo "\$ calltrail $*"
+    "$CALLTRAIL" "$@" 2>&1 || echo "status $?"
+    echo
+}
+
+# screens PROGRAM FUNCTION: all views of one program, and a comparison with itself after a change.
+screens() {
+    "$TEXT_PROFILE" "$here/profiles/$1.txt" "$1.ctp" || exit 1
+    holds "$1 is valid" "$CALLTRAIL" info --check "$1.ctp"
+    # The heaviest function of its own is three times as heavy in the newer profile.
+    python3 "$here/profiles/heavier.py" "$here/profiles/$1.txt" >heavier.txt || exit 1
+    "$TEXT_PROFILE" heavier.txt newer.ctp || exit 1
+    for columns in 80 100 200; do
+        export COLUMNS=$columns
+        {
+            view report "$1.ctp"
+            view report --view topdown "$1.ctp"
+            view kctx "$1.ctp"
+            view diff "$1.ctp" newer.ctp
+            view report --lines "$2" --source-dir "$here/profiles" "$1.ctp"
+            if [ "$1" = server ]; then
+                view report --view threads server.ctp
+                view report --thread 'worker-*' server.ctp
+                view report --idle server.ctp
+            elif [ "$1" = exact ]; then
+                view report --view flat exact.ctp
+            fi
+        } | sed "s|$here|tests/cli|g" >screen.txt
+        name=screens-$1-$columns
+        if [ -n "${REBASE:-}" ]; then
+            cp screen.txt "$here/golden/$name.txt" && ok "$name (rewritten)"
+        elif diff "$here/golden/$name.txt" screen.txt >difference 2>&1; then
+            ok "$name"
+        else
+            fail "$name" "$(head -4 difference | tr '\n' ' ')"
+        fi
+        width=$(grep -v '^\$' screen.txt | wc -L)
+        holds "$name is not wider" [ "$width" -le "$columns" ]
+        "$CALLTRAIL" report "$1.ctp" >summary.txt
+        holds "$name: the summary fits a screen" [ "$(wc -l <summary.txt)" -le 24 ]
+    done
+    unset COLUMNS
+}
+
+screens cpp run_job
+screens stripped main
+screens server handle
+screens exact run_job
+screens heap fill
+
+[ $failures -eq 0 ]
