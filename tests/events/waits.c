@@ -95,7 +95,7 @@ __attribute__((noinline)) static void interrupted(void)
     polled = now_s() - start;
 }
 
-/* How long the thread has waited for a processor so far, which nobody can attribute. */
+/* How long the thread has waited for a processor so far, which cannot be attributed. */
 static double queued_s(void)
 {
     unsigned long long ran_ns = 0, queued_ns = 0;
