@@ -27,7 +27,7 @@ static bool lock(int fd)
     return fcntl(fd, F_OFD_SETLK, &all) == 0;
 }
 
-/* Asks without taking: a look must not be in the way of somebody who wants the lock. */
+/* Asks without taking: a look must not be in the way of a process that wants the lock. */
 static bool is_locked(int fd)
 {
     struct flock all = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
@@ -81,7 +81,7 @@ int folder_take(struct folder *f, const char *path, struct ct_error *err)
     free(supervisor);
     if (f->lock < 0)
         return why == ENOENT || why == ENOTDIR
-                   ? ct_fail(err, "%s: holds nothing that a recording has left", path)
+                   ? ct_fail(err, "%s: no recording found", path)
                    : ct_fail_errno(err, why, "%s: cannot be opened", path);
     if (!lock(f->lock)) {
         int pid = supervisor_of(f->lock);
