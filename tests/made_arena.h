@@ -15,7 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MADE_PID = 0x7ffffffe }; /* above all pids: the process has ended */
+enum { MADE_PID = 0x7ffffffe };               /* above all pids: the process has ended */
+static const uint32_t MADE_KIND = UINT32_MAX; /* of modules whose files are not opened */
 
 struct made_arena {
     uint64_t *words;
@@ -54,7 +55,7 @@ static inline void made_module(struct made_arena *a, uint32_t id, const char *pa
                                .start = id * UINT64_C(0x10000),
                                .end = id * UINT64_C(0x10000) + 0x2000,
                                .base = id * UINT64_C(0x10000),
-                               .kind = MODULE_VDSO, /* of another size: nothing is opened */
+                               .kind = MADE_KIND,
                                .path_bytes = (uint32_t)length};
     memcpy(m + 1, path, length);
     h->first_module = place;

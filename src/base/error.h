@@ -2,7 +2,7 @@
  * Errors for people: what happened, to what, and what to do, in one line.
  *
  * A function that can fail returns CT_OK (0) or CT_ERROR and, on failure, has filled the caller's
- * struct ct_error. Nobody below the command line prints; nobody aborts.
+ * struct ct_error. No code below the command line prints or aborts.
  */
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H

@@ -1,6 +1,6 @@
 /*
  * A set of keys of one size, numbered from 0 as they come. Keys are compared byte by byte, so
- * whoever makes one sets its padding too.
+ * the code that makes one sets its padding too.
  */
 #ifndef BASE_KEY_SET_H
 #define BASE_KEY_SET_H

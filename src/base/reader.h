@@ -1,5 +1,5 @@
 /*
- * A bounded cursor over bytes that nobody trusts.
+ * A bounded cursor over bytes that are not trusted.
  *
  * Every read is checked. The first read past the end sets `failed`; all reads from then on give
  * zero, so a parser can read a whole record and ask once.

@@ -1,6 +1,6 @@
 /*
  * Who called a function, and who called those, asked for step by step: the part of an inverse that
- * somebody wants to see, without making the rest.
+ * the user wants to see, without making the rest.
  *
  * The nodes of a tree that have a value are grouped by their label. A group can be split by its
  * callers into smaller ones, and so on; it stands for a chain of callers and the function, and its
@@ -17,7 +17,7 @@
 #define CALLERS_NONE UINT32_MAX
 
 /* Any arrays of nodes: where the first of each is, and how many bytes on the next. A parent of
- * CALLERS_NONE, and one with the label CALLERS_NONE, is outside: nobody called. */
+ * CALLERS_NONE, and one with the label CALLERS_NONE, is outside: there was no caller. */
 struct callers_source {
     const uint32_t *parents, *labels;
     const uint64_t *values;
@@ -27,7 +27,7 @@ struct callers_source {
 };
 
 struct caller_group {
-    uint32_t label;      /* the outermost caller so far; CALLERS_NONE: those that nobody called */
+    uint32_t label;      /* the outermost caller so far; CALLERS_NONE: those without a caller */
     uint32_t first, end; /* its items */
     uint64_t value;
 };

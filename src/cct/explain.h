@@ -24,7 +24,7 @@
 
 struct explained_chain {
     uint32_t first;   /* of its callers in `callers`, the direct one first */
-    uint32_t callers; /* of the minimal chain; 0 only if nobody calls the function */
+    uint32_t callers; /* of the minimal chain; 0 only if the function has no caller */
     uint32_t reach;   /* of the longest chain, which is worth the same */
     uint64_t value;
 };

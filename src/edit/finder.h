@@ -35,7 +35,7 @@ struct finder {
     struct targets targets;
     struct reach reach;
     ZydisDecoder decoder;
-    const struct map_function *function; /* the one at hand */
+    const struct map_function *function; /* the current one */
     uint32_t whole;                      /* start of what it is a part of, or its own */
     struct instruction before[MOST_BEFORE];
     unsigned before_count;

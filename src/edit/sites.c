@@ -14,7 +14,7 @@
 
 typedef void visit_fn(struct finder *f, const struct instruction *i);
 
-/* Decodes the function at hand; false when its bytes are not all instructions. */
+/* Decodes the current function; false when its bytes are not all instructions. */
 static bool each_instruction(struct finder *f, visit_fn *visit)
 {
     const struct map_function *fn = f->function;
@@ -75,7 +75,7 @@ static void find_pad(struct finder *f, const struct instruction *i)
         add_pad(f, i->offset, i->offset + i->decoded.length);
 }
 
-/* Padding between the function at hand, all of which was decoded, and the next one. */
+/* Padding between the current function, all of which was decoded, and the next one. */
 static void find_pad_behind(struct finder *f, const struct map_function *next)
 {
     uint32_t end = f->function->start + f->function->size;
@@ -124,7 +124,7 @@ static void find_parts(struct finder *f)
         qsort(f->parts.items, f->parts.count, sizeof *f->parts.items, compare_parts);
 }
 
-/* The parts of the function at hand, itself among them. */
+/* The parts of the current function, itself among them. */
 static const struct part *parts_of(const struct finder *f, unsigned *count)
 {
     size_t i;
@@ -282,7 +282,7 @@ static void add_site(struct finder *f, const struct instruction *i, enum site_ki
                              .kind = (uint8_t)kind};
     find_slot(f, i->offset, &site);
     if ((kind == SITE_CALL || kind == SITE_TAIL) && !elf_code_at(f->file, f->file->base + target)) {
-        site.tier = TIER_NONE; /* a weak symbol that nobody defines, or no instruction at all */
+        site.tier = TIER_NONE; /* a weak symbol without a definition, or no instruction at all */
         site.reason = REASON_NO_CODE;
     } else if (kind == SITE_CALL || kind == SITE_TAIL) {
         site.tier = TIER_RETARGET;

@@ -107,7 +107,8 @@ static void add_landing_pads(struct targets *t, const struct elf_file *file, uin
     if (!(bytes = elf_bytes_at(file, lsda, room)))
         return;
     struct reader r = reader_over(bytes, room);
-    if (read_u8(&r) != DW_EH_PE_omit) /* pads that are counted from elsewhere: nobody does that */
+    if (read_u8(&r) !=
+        DW_EH_PE_omit) /* pads that are counted from elsewhere: no compiler does that */
         return;
     if (read_u8(&r) != DW_EH_PE_omit)
         read_uleb(&r); /* where the types are */

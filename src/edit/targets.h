@@ -22,7 +22,7 @@ struct part {
     uint32_t start, end;
 };
 
-/* All that can be found without decoding; branches are added by whoever decodes. */
+/* All that can be found without decoding; branches are added by the code that decodes. */
 void targets_begin(struct targets *targets, const struct elf_file *file, const struct map *map);
 void targets_free(struct targets *targets);
 
@@ -46,7 +46,7 @@ static inline bool targets_is_entry(const struct targets *t, uint64_t offset)
 
 void targets_take(struct targets *t, uint64_t start, uint64_t end);
 
-/* May the bytes be written over, by somebody who takes care of who jumps to the first of them? */
+/* May the bytes be written over, by code that takes care of jumps to the first of them? */
 bool targets_are_free(const struct targets *t, uint64_t start, uint64_t end);
 
 /* Does the data lead to a place inside a function, behind its start? Jumps within it need that. */

@@ -2,7 +2,7 @@
  * A SQLite database: the tree as tables, and views that answer the first questions. docs/exports.md
  * describes the schema.
  *
- * SQLite writes to files of its own. This one has no name for anybody else: it is copied to the
+ * SQLite writes to files of its own. This one has no name: it is copied to the
  * output when it is complete.
  */
 #include "base/utf8.h"

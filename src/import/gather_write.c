@@ -20,7 +20,7 @@ static int hex_digit(char c)
                                   : -1;
 }
 
-/* A build-id that is not hexadecimal is somebody's own idea of one, and no help. */
+/* A build-id that is not hexadecimal is another tool's idea of one, and no help. */
 static void set_build_id(struct ctp_module *module, const char *text)
 {
     size_t length = strlen(text);

@@ -43,7 +43,7 @@ struct perf_reader {
     struct gather *g;
     const char *name;
     bool in_sample;
-    struct perf_header header; /* of the sample at hand */
+    struct perf_header header; /* of the current sample */
     uint64_t header_line;
     VEC(struct perf_frame) frames;
     uint64_t first_skipped; /* line */

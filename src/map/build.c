@@ -35,7 +35,7 @@ struct build {
     struct go_rows go_rows;
     struct map_header header;
     VEC(uint32_t) index;
-    uint32_t fde_end; /* rows of the FDE at hand do not hold past this */
+    uint32_t fde_end; /* rows of the current FDE do not hold past this */
 };
 
 static void take_row(void *context, uint32_t pc, const struct cfi_row *row, bool signal_frame)

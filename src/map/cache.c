@@ -22,7 +22,7 @@ static char *folder_name(const char *kind)
     return NULL;
 }
 
-/* Only a folder that nobody else can write to may hold what is mapped into other programs. */
+/* Only a folder that no other user can write to may hold what is mapped into other programs. */
 static int check_folder(const char *folder, struct ct_error *err)
 {
     struct stat status;
@@ -75,7 +75,7 @@ struct identity {
     uint64_t device, inode, seconds, nanoseconds; /* of a file without a build-id */
     uint64_t debug_size, debug_seconds, debug_nanoseconds;
     uint64_t debug_path_hash;
-    uint64_t eh_frame_hash; /* a build-id is only what somebody wrote into the file */
+    uint64_t eh_frame_hash; /* a build-id is only what a tool wrote into the file */
 };
 
 static char *entry_name(const struct map_cache *cache, const struct elf_file *file)

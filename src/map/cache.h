@@ -25,8 +25,9 @@ struct map_cache {
  */
 char *cache_folder(const char *kind, struct ct_error *why);
 
-/* Removes entries (files whose name ends so) that nobody has used for long, then the oldest while
- * all together are larger than `most_bytes`, and temporary files of writers that were killed. */
+/* Removes entries (files whose name ends so) that have not been used for long, then the oldest
+ * while all together are larger than `most_bytes`, and temporary files of writers that were killed.
+ */
 void cache_tidy(const char *folder, const char *suffix, uint64_t most_bytes);
 
 /* Sets the time of the last use, to the day: what cache_tidy goes by. */

@@ -154,7 +154,7 @@ static int32_t movement(struct corrections_finder *c, const struct instruction *
     }
 }
 
-/* The CFI is right, or nobody can tell. */
+/* The CFI is right, or there is no telling. */
 static void believe(struct corrections_finder *c, int32_t said)
 {
     c->step_count = 0;

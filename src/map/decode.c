@@ -439,8 +439,8 @@ static void append_state(struct unwind_table *table, uint32_t pc, const struct s
 
 /*
  * While a function is called, the copy of rsp that its caller has in a register is still there only
- * if the function does not write that register, which is known of those that were followed and call
- * nobody themselves.
+ * if the function does not write that register, which is known of those that were followed and make
+ * no calls themselves.
  */
 static bool call_loses_copy(struct follower *f, const struct state *s,
                             const ZydisDecodedInstruction *i, const ZydisDecodedOperand *o,

@@ -115,7 +115,7 @@ static void take_fdes(struct functions *f, const struct cfi *cfi)
         qsort(f->items.items, f->items.count, sizeof *f->items.items, by_start);
 }
 
-/* Sizes that nobody gave: up to the next function, the end of the FDE or of the section. */
+/* Sizes that no symbol gives: up to the next function, the end of the FDE or of the section. */
 static void fill_sizes(struct functions *f, const struct elf_file *file, const struct cfi *cfi)
 {
     for (size_t i = 0; i < f->items.count; i++) {

@@ -90,7 +90,7 @@ struct map_range {
 
 enum cfa_kind {
     CFA_UNKNOWN, /* there is a description, but not one that a rule can say */
-    CFA_NONE,    /* nobody describes this code */
+    CFA_NONE,    /* this code has no unwind information */
     CFA_END,     /* the outermost frame: the return address is undefined */
     CFA_REG,     /* reg + offset */
     CFA_DEREF,   /* *(reg + index_reg * 8 + offset) + add; index_reg may be X86_NONE */
@@ -250,7 +250,7 @@ static_assert(sizeof(struct map_header) == 56 + 32 + 24 + 72 + 16 * MAP_SECTION_
 
 /*
  * The tables of a map in memory, as both sides use them. Every count has been checked against the
- * file's size; the contents have not, so whoever follows a number read from the tables checks it.
+ * file's size; the contents have not, so code that follows a number read from the tables checks it.
  */
 struct map_tables {
     const uint32_t *index; /* bucket_count + 1 entries */

@@ -18,7 +18,7 @@ struct finding {
 
 struct unmarkable_finder {
     const struct elf_file *file;
-    const struct fde *fde; /* the one at hand */
+    const struct fde *fde; /* the current one */
     uint32_t index;
     bool in_plt;
     VEC(struct finding) findings;
@@ -90,7 +90,7 @@ bool unmarkable_take(struct unmarkable_finder *f, const struct instruction *i,
     return true;
 }
 
-/* Whoever ends in a jump to one of them. `found` is for each FDE. */
+/* Functions that end in a jump to one of them. `found` is for each FDE. */
 static void follow_jumps(struct unmarkable_finder *const *finders, size_t count,
                          const struct cfi *cfi, uint8_t *found)
 {

@@ -174,7 +174,7 @@ static struct map_place place_of(const struct cfi_rule *rule)
     switch (rule->kind) {
     case R_UNSET:
     case R_SAME:
-    case R_UNDEFINED: /* nobody needs it: the value that we have is as good as any */
+    case R_UNDEFINED: /* it is not needed: the value that we have is as good as any */
         return (struct map_place){.kind = PLACE_SAME, .reg = X86_NONE};
     case R_OFFSET:
         return fits32(rule->offset) ? (struct map_place){.kind = PLACE_CFA,

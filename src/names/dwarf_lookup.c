@@ -51,8 +51,8 @@ struct lookup {
     VEC(struct unit_range) ranges;
     VEC(struct scope) scopes;
     struct die_table functions;
-    struct die_table qualifiers; /* of the unit at hand: of functions and units, in the strings */
-    Dwarf_Files *files;          /* of the unit at hand */
+    struct die_table qualifiers; /* of the current unit: of functions and units, in the strings */
+    Dwarf_Files *files;          /* of the current unit */
     size_t file_count;
     const char *folder; /* that it was compiled in */
 };

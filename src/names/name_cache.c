@@ -56,7 +56,7 @@ static void take_profile(const struct profile *p, struct sources *out)
     }
 }
 
-/* Nobody but us writes there; but a damaged entry must not name things wrongly. */
+/* Only calltrail writes there; but a damaged entry must not name things wrongly. */
 static bool is_sound(const struct profile *p, const struct debug_module *module)
 {
     const struct ctp_module *m = profile_module(p, 0);

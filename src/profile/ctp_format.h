@@ -104,7 +104,7 @@ struct ctp_module {
 struct ctp_function {
     uint64_t offset; /* in the module; 0 with size 0 for one that exists only inlined */
     uint64_t size;
-    uint32_t name;   /* as the linker knows it: demangling is for whoever shows it */
+    uint32_t name;   /* mangled: views demangle it */
     uint32_t module; /* or CTP_NONE */
     uint32_t file;
     uint32_t line; /* 0: not known */

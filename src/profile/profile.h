@@ -9,11 +9,10 @@
  * exclusive: what was charged to exactly this context.
  *
  * Opening checks the header, the table of contents, and that every section lies in the file; it
- * does not look at what the sections hold, so it takes the same time for any size; whoever reads
- * them verifies those that it reads. The accessors
- * are safe on any contents instead: a number that points nowhere gives an empty record, an empty
- * string or CTP_NONE, never NULL, and following parents always ends. profile_validate looks at
- * everything.
+ * does not look at what the sections hold, so it takes the same time for any size; code
+ * that reads them verifies those that it reads. The accessors are safe on any contents instead: a
+ * number that points nowhere gives an empty record, an empty string or CTP_NONE, never NULL, and
+ * following parents always ends. profile_validate looks at everything.
  */
 #ifndef PROFILE_PROFILE_H
 #define PROFILE_PROFILE_H
@@ -60,7 +59,7 @@ struct profile {
 /*
  * Maps the file and checks its frame. Fails with one line that names the file and the reason: not a
  * profile, written by a newer calltrail, truncated, damaged. On success the caller ends with
- * profile_close; on failure there is nothing to close. If somebody truncates the file while it is
+ * profile_close; on failure there is nothing to close. If the file is truncated while it is
  * open, reading it ends in SIGBUS: writers must replace files, as ours does.
  */
 int profile_open(const char *path, struct profile *out, struct ct_error *err);
@@ -69,7 +68,7 @@ int profile_open(const char *path, struct profile *out, struct ct_error *err);
 int profile_from_bytes(const void *bytes, size_t size, const char *name, struct profile *out,
                        struct ct_error *err);
 
-/* What has been read of the file need not stay in memory; whoever reads on, reads it again. */
+/* What has been read of the file need not stay in memory; a later access reads it again. */
 void profile_rest(const struct profile *profile);
 
 void profile_close(struct profile *profile);
@@ -286,8 +285,8 @@ uint32_t profile_add_process(struct profile_writer *writer, const struct ctp_pro
                              uint32_t argument_count, const char *const *arguments);
 
 /*
- * What was added so far, for whoever completes records before the commit (names come last). Adding
- * a record of a kind moves those that are there: ask again.
+ * What was added so far, for code that completes records before the commit (names come last).
+ * Adding a record of a kind moves those that are there: ask again.
  */
 struct ctp_module *profile_added_modules(struct profile_writer *writer, uint32_t *count);
 struct ctp_function *profile_added_functions(struct profile_writer *writer, uint32_t *count);

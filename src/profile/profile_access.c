@@ -1,6 +1,6 @@
 /*
  * Accessors of profiles that are more than a bounds check, and the words for what they find. All
- * are safe on contents that nobody has checked.
+ * are safe on contents that have not been checked.
  */
 #include "base/search.h"
 #include "profile/profile.h"

@@ -1,5 +1,5 @@
 /*
- * What the reader, the validator and the writer of profiles share; nobody else includes this.
+ * What the reader, the validator and the writer of profiles share; no other file includes this.
  */
 #ifndef PROFILE_CHECK_H
 #define PROFILE_CHECK_H

@@ -18,7 +18,7 @@ static void sum_up_tree(const struct profile *p, struct profile_stats *out)
         uint32_t parent = profile_parent(p, i);
         uint32_t depth = 0;
         if (parent != CTP_NONE) {
-            /* A chain of 2^31 frames would stop counting there; nobody will see one. */
+            /* A chain of 2^31 frames would stop counting there; no program has one. */
             depth = (depths[parent] & DEPTH_MAX) + ((depths[parent] & DEPTH_MAX) < DEPTH_MAX);
             depths[parent] |= HAS_CHILD;
         }

@@ -363,7 +363,7 @@ static int check_hashes(const struct profile *p, bool big_ones_too, struct ct_er
     return CT_OK;
 }
 
-/* Bytes that belong to nobody are zero: then every byte of a file is covered by some check. */
+/* Bytes between the sections are zero: then every byte of a file is covered by some check. */
 static int check_gaps(const struct profile *p, struct ct_error *err)
 {
     size_t count;

@@ -2,9 +2,9 @@
  * Noise: how far two measurements of the same thing may lie apart by chance.
  *
  * A sampled value of n samples has a standard error of about sqrt(n) samples. Two runs of one
- * program differ by a little more than that: the machine is not the same twice. And whoever
- * compares a thousand functions sees one of them off by three standard errors for nothing: so the
- * chance of a false alarm is a budget for the whole comparison, and each function gets a part.
+ * program differ by a little more than that: the machine is not the same twice. And a
+ * comparison of a thousand functions sees one of them off by three standard errors for nothing: so
+ * the chance of a false alarm is a budget for the whole comparison, and each function gets a part.
  */
 #ifndef QUERY_NOISE_H
 #define QUERY_NOISE_H

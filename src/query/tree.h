@@ -30,13 +30,13 @@ void tree_free(struct tree *tree);
 
 /* The children of nodes by label, while a tree grows. */
 struct tree_index {
-    uint32_t *slots; /* open addressing; 0 is free, since the root is nobody's child */
+    uint32_t *slots; /* open addressing; 0 is free, since the root is no node's child */
     uint64_t mask;
 };
 
 /*
  * Begins a tree that will have at most `room` nodes, with the root. If it has nodes already they
- * stay readable, and the new tree overwrites them from the front: whoever rebuilds a tree reads
+ * stay readable, and the new tree overwrites them from the front: code that rebuilds a tree reads
  * node i before asking for the child that node i becomes, which is never behind it.
  */
 void tree_begin(struct tree *tree, struct tree_index *index, uint32_t room);

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* How far ahead of the node at hand the index is asked to be in the cache. */
+/* How far ahead of the current node the index is asked to be in the cache. */
 enum { PREFETCH_NODES = 12 };
 
 const char *view_group_name(const struct profile *p, enum view_grouping grouping, uint32_t index,

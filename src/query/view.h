@@ -1,5 +1,5 @@
 /*
- * Views: the part of a profile that somebody wants to see, as one tree of contexts.
+ * Views: the part of a profile that the user wants to see, as one tree of contexts.
  *
  * One metric; all threads, processes and phases or the chosen ones, whose contexts are merged;
  * then the refinements, one after the other. Everything that is shown or exported comes from here.

@@ -55,7 +55,7 @@ struct module_walk {
     const struct arena_view *view;
     uint32_t next; /* place */
     uint64_t left; /* how many there can be */
-    /* The one at hand: */
+    /* The current one: */
     const struct arena_module *module;
     char path[4097];
 };
@@ -65,7 +65,7 @@ struct module_walk module_walk_begin(const struct arena_view *view);
 /* Goes to the next module. False: there is none. */
 bool module_walk_next(struct module_walk *walk);
 
-/* The map of the module at hand, or NULL. */
+/* The map of the current module, or NULL. */
 const struct map *module_walk_map(const struct module_walk *walk, struct open_maps *maps);
 
 #endif

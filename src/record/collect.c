@@ -16,24 +16,24 @@
 struct collector {
     const struct recording *recording;
     struct profile_writer *writer;
-    struct frames frames;          /* of the arena at hand */
+    struct frames frames;          /* of the current arena */
     void *engine_state;            /* of the current arena, while its threads are counted, */
     uint64_t bytes_left;           /* and what chunks of nodes they may have */
-    struct totals process, all;    /* of the process at hand, and of all */
+    struct totals process, all;    /* of the current process, and of all */
     VEC(struct grown_tree) trees;  /* of each thread */
-    size_t next_count, last_count; /* of those, the ones that are left of the process at hand */
+    size_t next_count, last_count; /* of those, the ones that are left of the current process */
     struct metric_set metrics;
     uint32_t engine_metrics; /* how many of them are the engine's */
     struct epochs epochs;
     bool is_whole;         /* the whole program was measured, but for what it paused itself */
-    uint64_t end_ns;       /* of the process at hand, by the arena's clock; now, if it goes on */
+    uint64_t end_ns;       /* of the current process, by the arena's clock; now, if it goes on */
     uint64_t known_end_ns; /* the same; 0, if it goes on or its end was not seen */
     uint64_t perf_rest[PERF_MOST_EVENTS]; /* what the kernel counted, and no context has */
     bool has_written_rest;
     bool has_unknown_time;      /* some process ended without a word of its CPU time */
     uint32_t outside_processes; /* that were recorded from outside, and */
     uint64_t window_bytes, lost_in_ring;
-    uint64_t io_rest[2]; /* bytes read and written by the process at hand, not attributed yet */
+    uint64_t io_rest[2]; /* bytes read and written by the current process, not attributed yet */
 };
 
 /* A time of the arena's clock, since 1970. */
@@ -109,7 +109,7 @@ static void write_rest(struct collector *c, uint32_t root, const struct thread_t
     profile_write_nodes(c->writer, &root, &frame, 1);
     struct node_extra rest = times->rest;
     if (c->recording->perf &&
-        !c->has_written_rest) /* nobody knows whose: the first thread has it */
+        !c->has_written_rest) /* it is not known whose: the first thread has it */
         rest.perf = c->perf_rest;
     c->has_written_rest = true;
     rest.read_bytes = c->io_rest[0];
@@ -328,7 +328,7 @@ static const struct server_arena *successor_of(const struct server *s, size_t i)
 
 /*
  * When a process ended, by the arena's clock: it became another program then, or said so, or was
- * seen no more. 0: it goes on, or nobody saw when.
+ * seen no more. 0: it goes on, or it was not seen when.
  */
 static uint64_t known_end_of(const struct server *s, size_t i)
 {

@@ -31,7 +31,7 @@ static void print_perf(FILE *out)
         }
         double got = probe_rate();
         close(fd);
-        fprintf(out, "  %-17s %lu Hz asked, %.0f Hz reached\n", i ? "" : "perf events",
+        fprintf(out, "  %-17s %lu Hz requested, %.0f Hz achieved\n", i ? "" : "perf events",
                 (unsigned long)rates[i], got);
     }
     double cost_us = probe_cost_us();
@@ -53,7 +53,8 @@ static void print_timers(FILE *out)
     double got = probe_rate();
     timer_delete(timer);
     fprintf(out,
-            "  CPU-time timers   999 Hz asked, %.0f Hz reached (used when perf is not there)\n",
+            "  CPU-time timers   999 Hz requested, %.0f Hz achieved (used when perf events are "
+            "unavailable)\n",
             got);
 }
 

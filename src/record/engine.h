@@ -55,7 +55,7 @@ struct record_engine {
     const struct engine_option *options;
     size_t options_bytes;
 
-    /* Do these options go with each other, and with those that all engines have? */
+    /* Can these options be combined, and with those that all engines have? */
     int (*check)(const void *options, const struct record_options *all, struct ct_error *err);
 
     /* What of it the runtime must know: the settings in the arenas. */
@@ -63,7 +63,7 @@ struct record_engine {
                      uint64_t settings[ENGINE_SETTINGS]);
 
     /* --- before the program starts --- */
-    uint32_t events;           /* what is measured if nobody says: enum arena_event */
+    uint32_t events;           /* what is measured without -e: enum arena_event */
     uint64_t most_arena_bytes; /* how large an arena may get */
     bool counts_always; /* what counts is what came between the images at both ends of --duration */
 

@@ -159,15 +159,16 @@ static int check(const void *options, const struct record_options *all, struct c
     const struct exact_options *o = options;
     bool is_part = all->delay_s > 0 || all->duration_s > 0;
     if (o->k && (o->fold_recursion || o->height))
-        return ct_fail(err, "--k does not go with %s",
+        return ct_fail(err, "--k cannot be combined with %s",
                        o->height ? "--height" : "--fold-recursion, and bounds recursion, too");
     if (o->burst_ns && (all->events.mask || o->height || is_part))
-        return ct_fail(err, "--burst does not go with --event, --height, --delay and --duration");
+        return ct_fail(err,
+                       "--burst cannot be combined with --event, --height, --delay or --duration");
     if (o->trace && (o->k || o->burst_ns || o->fold_recursion || all->events.mask || is_part))
         return ct_fail(err, "--trace goes with whole contexts and all calls: not with --k, "
                             "--burst, --fold-recursion, --event, --delay and --duration");
     if (all->perf.count)
-        return ct_fail(err, "perf events do not go with --engine exact");
+        return ct_fail(err, "perf events cannot be combined with --engine exact");
     return CT_OK;
 }
 

@@ -27,7 +27,7 @@ static bool lock(int fd)
     return fcntl(fd, F_OFD_SETLK, &all) == 0;
 }
 
-/* Asks without taking: a look must not be in the way of somebody who wants the lock. */
+/* Asks without taking: a look must not be in the way of a process that wants the lock. */
 static bool is_locked(int fd)
 {
     struct flock all = {.l_type = F_RDLCK, .l_whence = SEEK_SET};

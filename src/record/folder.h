@@ -1,7 +1,7 @@
 /*
  * The folder of one recording: it holds the arenas, and a file that names the supervisor. The
- * supervisor holds a lock on that file for as long as it lives, whatever it dies of; so whoever
- * finds the folder can tell whether it was left behind.
+ * supervisor holds a lock on that file for as long as it lives, whatever it dies of; so a process
+ * that finds the folder can tell whether it was left behind.
  */
 #ifndef RECORD_FOLDER_H
 #define RECORD_FOLDER_H

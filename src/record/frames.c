@@ -129,7 +129,7 @@ static uint32_t function_for(struct frames *f, const struct framed_module *m, ui
 
 /*
  * Code without a module: named by what the program wrote about it. All of which it wrote nothing is
- * one function, since nobody knows where one ends; its frames still have their addresses.
+ * one function, since it is not known where one ends; its frames still have their addresses.
  */
 static uint32_t jit_function(struct frames *f, uint64_t address)
 {

@@ -14,7 +14,7 @@ static int by_start(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Anybody can put a file there: only one that the user owns is believed. */
+/* Any user can put a file there: only one that the user owns is believed. */
 static FILE *open_map(uint32_t pid)
 {
     char path[64];

@@ -226,7 +226,7 @@ static void take_sample(void *context, const struct perf_sample *sample)
     size_t arena = sample->registers ? arena_of(s, sample) : SIZE_MAX;
     const struct arena_thread *record =
         arena == SIZE_MAX ? NULL : record_of(&s->server->arenas.items[arena], sample);
-    if (!record) { /* part of what the kernel counted and nobody is charged with */
+    if (!record) { /* part of what the kernel counted and no context is charged with */
         s->taken[sample->event].elsewhere += sample->period;
         return;
     }

@@ -299,8 +299,10 @@ bool server_arena_in_use(const struct server *s, size_t index)
 /* Thousands of short processes must not take megabytes each. */
 static void give_back(struct server_arena *a)
 {
-    uint64_t used = (a->header->used + 4095) & ~UINT64_C(4095);
-    if (used < a->allocated && truncate(a->path, (off_t)used) == 0)
+    uint64_t used = a->header->used; /* as the program says; the header stays in any case */
+    used = used < sizeof *a->header ? sizeof *a->header : used;
+    used = (used + 4095) & ~UINT64_C(4095);
+    if (used && used < a->allocated && truncate(a->path, (off_t)used) == 0)
         a->allocated = used;
 }
 

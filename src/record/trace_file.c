@@ -24,9 +24,9 @@ struct tracer {
     struct server *server;
     struct trace_writer *writer;
     struct key_set functions,
-        labels; /* of the process at hand: by key; by keys of site and callee */
+        labels; /* of the current process: by key; by keys of site and callee */
     VEC(uint32_t) function_numbers, label_numbers; /* in the trace */
-    VEC(struct traced_module) modules;             /* of the process at hand */
+    VEC(struct traced_module) modules;             /* of the current process */
     uint32_t next_function, next_label, next_thread;
 };
 

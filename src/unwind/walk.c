@@ -258,7 +258,7 @@ static enum walk_end no_row(const struct walk_module *module, uint32_t index)
     return module->tables ? WALK_NO_RULE : index == UINT32_MAX ? WALK_NO_MODULE : WALK_NO_MAP;
 }
 
-/* A step out of code that nobody describes. */
+/* A step out of code without unwind information. */
 ALWAYS_INLINE bool step_unknown(const struct walk_modules *modules, struct walk_memory *memory,
                                 struct walk_position *at, struct frame_registers *r,
                                 struct progress *p, struct walk_frame *frame)

@@ -74,7 +74,7 @@ enum walk_end {
     WALK_LIMIT,       /* the caller's array is full */
     WALK_NO_MODULE,   /* a pc outside every known module */
     WALK_NO_MAP,      /* a pc in a module without a map */
-    WALK_NO_RULE,     /* code that nobody describes */
+    WALK_NO_RULE,     /* code without unwind information */
     WALK_UNKNOWN,     /* an unwind rule that tables cannot say */
     WALK_REGISTER,    /* the rule needs a register whose value was lost in an inner frame */
     WALK_MEMORY,      /* the stack leads to memory that may not be read */
@@ -99,7 +99,7 @@ enum frame_flags {
     FRAME_MARKABLE = 16,   /* its function does nothing with its return address but return */
     FRAME_AFTER_CALL = 32, /* its pc is behind a call instruction */
     FRAME_UNWINDER = 64,   /* its function may be looking at return addresses */
-    FRAME_UNKNOWN = 128    /* nobody describes its code; the frame pointer was believed */
+    FRAME_UNKNOWN = 128    /* no table has its code; the frame pointer was believed */
 };
 
 /*
@@ -168,7 +168,7 @@ struct walk_past {
     uint32_t kept;  /* out: how many of them, from the outermost on, are still there */
     uint32_t look;  /* where the search for a common frame stands */
     uint64_t until; /* the stack pointer at which to look again */
-    /* A mark that is known to be there: whoever meets it has met the caller of that frame. */
+    /* A mark that is known to be there: a walk that meets it has met the caller of that frame. */
     uint64_t mark, mark_slot; /* 0: none */
     uint32_t mark_frame;
 };

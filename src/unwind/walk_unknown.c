@@ -1,6 +1,6 @@
 /*
- * Walking through code that nobody describes: what run-time compilers have made, and what they have
- * put into a program beforehand; and where a stack ends without a word from the tables.
+ * Walking through code without unwind information: what run-time compilers have made, and what they
+ * have put into a program beforehand; and where a stack ends without a word from the tables.
  */
 #include "unwind/walk_inside.h"
 
@@ -134,8 +134,8 @@ static bool step_by_prologue(const struct walk_modules *modules, struct walk_mem
 }
 
 /*
- * A step out of code that nobody describes. Run-time compilers keep a frame pointer in rbp. It is
- * believed where nothing speaks against it: if rbp is that of a frame further out, the return
+ * A step out of code without unwind information. Run-time compilers keep a frame pointer in rbp. It
+ * is believed where nothing speaks against it: if rbp is that of a frame further out, the return
  * address that would be skipped lies between rsp and rbp, and is found there. It may also be left
  * from an earlier call; in code outside every module, which has no functions of others in it, a
  * function that is seen to set up its frame pointer is believed all the same. Otherwise the walk

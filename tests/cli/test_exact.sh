@@ -138,7 +138,7 @@ usage "no number" "not a number of contexts" --engine exact --max-nodes many
 usage "k of none" "'0' is not from 1 to 100 callers" --engine exact --k 0
 usage "k of many" "'101' is not from 1 to 100 callers" --engine exact --k 101
 usage "k of words" "'two' is not from 1 to 100 callers" --engine exact --k two
-usage "k and folded" "does not go with --fold-recursion" --engine exact --k 2 --fold-recursion
+usage "k and folded" "cannot be combined with --fold-recursion" --engine exact --k 2 --fold-recursion
 gcc -O1 -o short "$here/exact/short.c" "$here/exact/short.S" || exit 1
 gcc -O1 -pthread -o threads "$here/exact/threads.c" || exit 1
 cat >hash.pl <<'E'
@@ -180,7 +180,7 @@ check "report says it" 1 "$(COLUMNS=200 "$calltrail" report --metric calls slabs
 # --burst: all calls are known, those in bursts stand for the rest.
 usage "burst of words" "is not ON/PERIOD in ms" --engine exact --burst=often
 usage "burst longer than its period" "is not ON/PERIOD in ms" --engine exact --burst=2/1
-usage "burst with samples" "does not go with --event" --engine exact --burst -e cpu
+usage "burst with samples" "cannot be combined with --event" --engine exact --burst -e cpu
 cat >count.pl <<'E'
 my $n = 0;
 for my $i (1 .. 60000) { my $s = "a$i"; $s =~ s/\d/x/g; $n += length $s; }

@@ -109,7 +109,7 @@ sys.exit(not 50 < guessed < samples - 50 or guessed != int(sys.argv[2]))
 P
 }
 check "walks with a guess are counted" guessed
-one_name() { # code that nobody names, at several addresses
+one_name() { # code without a name, at several addresses
     "$CALLTRAIL" export --to folded "$work/p.ctp" >"$work/stacks"
     cat "$work/stacks"
     grep -q ';calls_framed;\[unknown code\];' "$work/stacks" && ! grep -q ';0x' "$work/stacks"

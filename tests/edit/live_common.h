@@ -142,7 +142,7 @@ static inline void make_sites(void)
         }
 }
 
-/* A range that becomes a jump: or, since nobody can stand behind a jump, the other way round. */
+/* A range that becomes a jump: or, since no thread can stand behind a jump, the other way round. */
 static inline struct live_site range_change(int i, bool is_edit)
 {
     const struct range *r = &ranges[i];

@@ -64,7 +64,7 @@ static void measure(const char *what, const struct live_site *there, const struc
     }
 }
 
-/* Calls that nobody runs, so far apart, in memory without a file. */
+/* Calls that are never run, so far apart, in memory without a file. */
 static void measure_batch(const char *what, int apart)
 {
     static struct live_site there[BATCH], back[BATCH];

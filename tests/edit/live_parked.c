@@ -400,7 +400,7 @@ static void try_boundary(int range, uint64_t at)
     must_be_right(range);
 }
 
-/* Threads at the start, behind the end, and in the stub: nobody waits. */
+/* Threads at the start, behind the end, and in the stub: no thread waits. */
 static void try_outside(int range)
 {
     snprintf(where, sizeof where, "range %d, outside", range);

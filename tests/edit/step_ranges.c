@@ -7,7 +7,7 @@
  *
  * RANGES has a line "PATH START END" for each range of a file's addresses, sorted. The program runs
  * for MS milliseconds, wherever that leads to, before the first step. A range may be run through
- * from its start to its end; so whoever is inside it must have been there, further up, one step
+ * from its start to its end; so a thread inside it must have been there, further up, one step
  * before.
  */
 #include <errno.h>

@@ -19,7 +19,7 @@ static void keep(void *memory)
     kept[kept_count++] = memory;
 }
 
-/* A compiler may leave out memory that nobody looks at. */
+/* A compiler may leave out memory that is never read. */
 static void *volatile seen;
 template <class T> static T *see(T *memory)
 {

@@ -1,4 +1,4 @@
-/* Waits that never end: for a lock that nobody gives back, for a condition until the thread is
+/* Waits that never end: for a lock that is never released, for a condition until the thread is
  * cancelled, and for nothing at all. */
 #include "own_time.h"
 

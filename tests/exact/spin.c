@@ -1,4 +1,4 @@
-/* Calls without an end: whoever stops it finds it in a chain of calls that is known. */
+/* Calls without an end: a debugger that stops it finds it in a chain of calls that is known. */
 #include <stdio.h>
 
 static volatile unsigned long sink;

@@ -35,7 +35,7 @@ static void hide_files(const struct fenced *arena)
     struct arena_view view = {.bytes = arena->bytes, .size = arena->size};
     struct module_walk walk = module_walk_begin(&view);
     while (module_walk_next(&walk))
-        ((struct arena_module *)(uintptr_t)walk.module)->kind = MODULE_VDSO;
+        ((struct arena_module *)(uintptr_t)walk.module)->kind = MADE_KIND;
 }
 
 static void check_profile(void)

@@ -1,6 +1,6 @@
 """A recording that is watched from outside: its folder, its arenas, its end, and its profile.
 
-The arenas are files that the recorded processes write to directly, so whoever has one open sees
+The arenas are files that the recorded processes write to directly, so a process that has one open sees
 what was counted up to the last instant, also after the files were removed. That is the truth which
 the profile is compared with (Recording.compare).
 """

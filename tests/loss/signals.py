@@ -258,7 +258,7 @@ def outlived(suite, folder, chance):
         compare(run.profile(), truth)
         time.sleep(0.05)
         if run.truth() != truth:
-            raise Failed("the child is sampled on, for nobody")
+            raise Failed("the child is sampled on, without a supervisor")
         board.go_second()
         if os.waitpid(child, 0)[1] or run.stdout != counts() + "the child ends\n":
             raise Failed("the child was harmed: %r" % run.stdout)

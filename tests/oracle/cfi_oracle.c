@@ -53,7 +53,7 @@ struct shared {
     atomic_uint_least64_t counters[COUNTER_COUNT]; /* struct check_counts, summed up */
     struct {
         pid_t pid;
-        size_t job; /* the one at hand */
+        size_t job; /* the current one */
     } workers[MOST_WORKERS];
 };
 

@@ -286,7 +286,7 @@ def broken(what, noticed, **more):
 
 
 def said_or_measured(result):
-    """Nothing was measured, and nobody said so."""
+    """Nothing was measured, and no message said so."""
     if not result.info["samples"] and b"calltrail: " not in result.run.stderr:
         return "no samples, and not a word about it"
 

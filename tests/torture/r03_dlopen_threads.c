@@ -10,7 +10,7 @@
 
 static _Atomic int stop;
 static _Atomic long looked;
-static pthread_barrier_t begun; /* nobody is left behind on a busy machine */
+static pthread_barrier_t begun; /* no thread is left behind on a busy machine */
 
 static NOINLINE void *burner(void *argument)
 {

@@ -1,4 +1,4 @@
-/* Row 10: an exception that nobody catches, after some time: terminate is called, and it aborts. */
+/* Row 10: an exception that is not caught, after some time: terminate is called, and it aborts. */
 #include "torture.h"
 
 #include <exception>

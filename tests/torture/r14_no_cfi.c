@@ -1,5 +1,5 @@
 /*
- * Row 14: code that nobody describes. Assembly without unwind information, with rbp and rsp used
+ * Row 14: code that no table describes. Assembly without unwind information, with rbp and rsp used
  * for other things, and code in anonymous memory: the walk ends with a reason, and nothing crashes.
  */
 #include "torture.h"

@@ -116,7 +116,7 @@ NOINLINE static int coroutines()
     return 9;
 }
 
-/* The single steps end in the child: nobody there handles the trap. */
+/* The single steps end in the child: no handler there takes the trap. */
 extern "C" void steps_on(void), steps_off(void);
 
 NOINLINE static int vforks()

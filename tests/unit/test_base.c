@@ -131,7 +131,7 @@ static void a_new_file_appears_only_when_it_is_committed(void **state)
     assert_int_equal(file_map(path, &mapped, &err), CT_OK);
     assert_int_equal(mapped.size, 5);
     assert_memory_equal(mapped.bytes, "whole", 5);
-    assert_int_equal(mapped.status.st_mode & 077, 0); /* nobody else's business */
+    assert_int_equal(mapped.status.st_mode & 077, 0); /* no other user's business */
     file_unmap(&mapped);
     unlink(path);
     assert_int_equal(rmdir(folder), 0); /* and no temporary file is left */

@@ -289,7 +289,7 @@ static void check_counters(const struct contexts *c)
         else if (!trace.root_recurs)
             assert_int_equal(children, c->values[(size_t)i * METRICS]); /* b */
     }
-    /* c; like b and 7 it needs roots that nobody calls: ⟨r⟩ and ⟨r, r⟩ share the node r. */
+    /* c; like b and 7 it needs roots without a caller: ⟨r⟩ and ⟨r, r⟩ share the node r. */
     if (!trace.root_recurs)
         assert_int_equal(leaves, trace.call_count);
     else

@@ -111,7 +111,7 @@ static void inlined_functions_have_costs_and_no_calls(void **state)
     assert_string_equal(rows_of("calls"), "main 208/1/0, worker 207/200/0, bump 7/0/0, leaf 7/7/0");
     assert_string_equal(rows_of("cpu"),
                         "main 474/1/1, worker 473/3/200, bump 470/420/0, leaf 50/50/7");
-    /* Whoever asks for memory may well be inlined. */
+    /* A function that asks for memory may well be inlined. */
     assert_string_equal(rows_of("malloc_calls"),
                         "main 208/1/0, worker 207/58/0, bump 149/142/0, leaf 7/7/0");
 }

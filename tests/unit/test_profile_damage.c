@@ -14,7 +14,7 @@ static void every_flipped_bit_is_noticed(void **state)
         for (int bit = 0; bit < 8; bit++) {
             bytes[i] ^= (uint8_t)(1 << bit);
             if (survives(bytes, size))
-                fail_msg("bit %d of byte %zu was flipped and nobody noticed", bit, i);
+                fail_msg("bit %d of byte %zu was flipped and was not noticed", bit, i);
             bytes[i] ^= (uint8_t)(1 << bit);
         }
     }

@@ -94,7 +94,7 @@ sample_entry:
         ret
 3:      lea     stack_end(%rip), %rax
         mov     %rsp, -8(%rax)
-        lea     -16(%rax), %rsp         /* aligned for the call; nobody walks from here */
+        lea     -16(%rax), %rsp         /* aligned for the call; no walk begins here */
         call    sample_on_signal
         mov     8(%rsp), %rsp
         movl    $0, in_use(%rip)
