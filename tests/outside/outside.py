@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 
 from harness import (Recorder, calltrail, check_shares, contexts, facts, must, path, profile, record, run,
                      run_checks, same_as_plain, same_tick, share, work)
@@ -257,6 +258,7 @@ def attach_and_detach():
             wrong.append(error)
 
     must(service.stdout.readline() == "ready\n", "the service does not start")
+    idle = traces_of(service.pid)
     clients = [threading.Thread(target=ask, args=(number,)) for number in range(2)]
     for client in clients:
         client.start()
@@ -277,7 +279,9 @@ def attach_and_detach():
         for client in clients:
             client.join()
     try:
-        idle = traces_of(service.pid)
+        give_up = time.monotonic() + 120
+        while traces_of(service.pid)[0] != idle[0]:  # it closes the connections of the clients
+            must(time.monotonic() < give_up, "%s before, %s after" % (idle, traces_of(service.pid)))
         recorder = Recorder("--no-lines", "-p", str(service.pid))
         recorder.process.send_signal(signal.SIGINT)
         must(recorder.end() == 0, recorder.errors)

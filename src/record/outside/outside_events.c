@@ -21,9 +21,9 @@ static_assert(PERF_REG_X86_IP + 1 + 8 == OUTSIDE_REGISTERS, "those of the mask")
 
 /*
  * Measured in a virtual machine (bench/outside.c): a record without a stack takes 16 us, with 4 KB
- * of it 0.6 us more, with 8 KB 1, with 32 KB 5, with 63 KB 10. Most stacks are lower than 4 KB, so
- * the others get a larger window when they are seen. The kernel takes at most 64 KB less a record's
- * other parts.
+ * of it about 1 us more, with 8 KB 1 to 2, with 32 KB 6, with 63 KB 12. Most stacks are lower than
+ * 4 KB, so the others get a larger window when they are seen. The kernel takes at most 64 KB less a
+ * record's other parts.
  */
 static const uint64_t windows[OUTSIDE_GENERATIONS] = {4 << 10, 8 << 10, 32 << 10, 63 << 10};
 enum { LEAST_WINDOW = 1 << 10, RECORDS_IN_RING = 16 };
