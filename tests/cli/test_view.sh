@@ -147,7 +147,7 @@ for path in ("data?zoom=!", "data?zoom=" + "1." * 20000, "data?thread=nobody", "
 check("long-address", get(f"/{token}/" + "x" * 1000000), 0, 400, 413, 414, 431)
 check("long-header", get(f"/{token}/", extra=f"X: {'y' * 1000000}\r\n"), 0, 400, 413, 431)
 
-headers = urllib.request.urlopen(address).headers
+headers = urllib.request.build_opener(urllib.request.ProxyHandler({})).open(address).headers
 policy = headers["Content-Security-Policy"]
 check("policy", "default-src 'none'" in policy and "unsafe" not in policy and "script-src 'self'" in policy, True)
 check("nosniff", headers["X-Content-Type-Options"], "nosniff")
