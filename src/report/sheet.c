@@ -309,7 +309,7 @@ char *sheet_label(const struct sheet *sheet, uint32_t label, bool with_module, s
 }
 
 /* Where a path begins of which only the innermost frames are wanted. */
-static uint32_t first_frame(const struct sheet *sheet, const struct cell *cell)
+uint32_t sheet_first_frame(const struct sheet *sheet, const struct cell *cell)
 {
     uint32_t most = sheet->path_frames_max;
     return most && cell->label_count > most ? cell->label_count - most : 0;
@@ -392,9 +392,9 @@ static void print_path(struct sheet *sheet, const struct cell *cell, size_t inde
     if (count == 0)
         return;
     uint32_t skip_from = count, skip_to = count;
-    if (first_frame(sheet, cell)) {
+    if (sheet_first_frame(sheet, cell)) {
         skip_from = 0;
-        skip_to = first_frame(sheet, cell);
+        skip_to = sheet_first_frame(sheet, cell);
     } else if (!sheet->path_frames_max && count > PATH_HEAD_FRAMES + PATH_TAIL_FRAMES) {
         skip_from = PATH_HEAD_FRAMES;
         skip_to = count - PATH_TAIL_FRAMES;
@@ -533,7 +533,7 @@ static void write_json_row(struct sheet *sheet, const struct cell *cells)
             break;
         case COLUMN_PATH:
             json_open(j, column->key, '[');
-            for (uint32_t k = first_frame(sheet, &cells[i]); k < cells[i].label_count; k++)
+            for (uint32_t k = sheet_first_frame(sheet, &cells[i]); k < cells[i].label_count; k++)
                 json_string(j, NULL, label_name(labels, cells[i].labels[k], text, sizeof text));
             json_close(j, ']');
             break;
@@ -545,62 +545,12 @@ static void write_json_row(struct sheet *sheet, const struct cell *cells)
     json_close(j, '}');
 }
 
-static void write_csv_path(const struct sheet *sheet, const struct cell *cell)
-{
-    const struct labels *labels = &sheet->view->labels;
-    VEC(char) path = {0};
-    for (uint32_t k = first_frame(sheet, cell); k < cell->label_count; k++) {
-        char text[1024];
-        if (path.count)
-            vec_push(&path, ';');
-        for (const char *c = label_name(labels, cell->labels[k], text, sizeof text); *c; c++)
-            vec_push(&path, *c == ';' ? ':' : *c);
-    }
-    vec_push(&path, '\0');
-    sheet_csv_text(sheet->terminal->out, path.items);
-    vec_free(&path);
-}
-
-static void write_csv_row(struct sheet *sheet, const struct cell *cells)
-{
-    FILE *out = sheet->terminal->out;
-    const struct labels *labels = &sheet->view->labels;
-    char text[1024];
-    for (size_t i = 0; i < sheet->column_count; i++) {
-        uint32_t label = (uint32_t)cells[i].number;
-        if (i)
-            putc(',', out);
-        switch (sheet->columns[i].kind) {
-        case COLUMN_SHARE:
-            fprintf(out, "%.6g", share_percent(cells[i].number, sheet->view->total));
-            break;
-        case COLUMN_TEXT:
-        case COLUMN_CODE:
-        case COLUMN_MACHINE_TEXT:
-            sheet_csv_text(out, cells[i].text);
-            break;
-        case COLUMN_LABEL:
-            sheet_csv_text(out, label_name(labels, label, text, sizeof text));
-            putc(',', out);
-            sheet_csv_text(out, label_module_file(labels, label));
-            break;
-        case COLUMN_PATH:
-            write_csv_path(sheet, &cells[i]);
-            break;
-        default:
-            fprintf(out, "%" PRIu64, cells[i].number);
-            break;
-        }
-    }
-    putc('\n', out);
-}
-
 void sheet_row(struct sheet *sheet, const struct cell *cells)
 {
     if (sheet->format == SHEET_JSON)
         write_json_row(sheet, cells);
     else if (sheet->format == SHEET_CSV)
-        write_csv_row(sheet, cells);
+        sheet_csv_row(sheet, cells);
     else
         print_text_row(sheet, cells);
 }

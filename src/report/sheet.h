@@ -97,4 +97,8 @@ char *sheet_name(const struct terminal *terminal, const char *name, const char *
 /* A text as one field of CSV. */
 void sheet_csv_text(FILE *out, const char *text);
 
+/* A row as CSV, and the first frame of a path that is shown: for the sheet's own parts. */
+void sheet_csv_row(struct sheet *sheet, const struct cell *cells);
+uint32_t sheet_first_frame(const struct sheet *sheet, const struct cell *cell);
+
 #endif
