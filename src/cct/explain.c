@@ -97,7 +97,7 @@ void explain(struct callers *callers, struct caller_group function,
     callers_split(callers, function);
     struct caller_group best = heaviest(callers);
     while (options->wraps && best.value && options->wraps[best.label] &&
-           wrappers.labels.count < options->k &&
+           wrappers.labels.count + 1 < options->k &&
            has_share(best.value, function.value, options->percent)) {
         vec_push(&wrappers.labels, best.label);
         wrappers.value = best.value;
@@ -107,11 +107,10 @@ void explain(struct callers *callers, struct caller_group function,
     for (size_t i = 0; i < callers->groups.count; i++)
         out->caller_count += callers->groups.items[i].label != CALLERS_NONE;
     out->one_chain = best.value && has_share(best.value, function.value, options->percent);
-    if (!out->one_chain && wrappers.labels.count &&
-        (best.value == 0 || wrappers.labels.count == options->k)) {
-        /* Nobody calls the last wrapper, or there is no room for who does: they are the chain. */
+    if (best.value == 0 && wrappers.labels.count) {
+        /* Nobody calls the last wrapper: they are the chain. */
         out->one_chain = true;
-        out->caller_count = out->caller_count ? out->caller_count : 1;
+        out->caller_count = 1;
         add_chain(callers, &wrappers, (struct caller_group){0}, function.value, options, out);
     } else if (out->one_chain) {
         add_chain(callers, &wrappers, best, function.value, options, out);

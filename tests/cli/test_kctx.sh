@@ -91,7 +91,7 @@ END
 sed -i 's/^[^,]*,//' out
 same through-wrappers
 chains --fn _int_malloc --k 2 | sed 's/^[^,]*,//' >out
-echo 'one chain,2,90,operator new(unsigned long);malloc;_int_malloc,' >expected
+echo 'one chain,1,90,operator new(unsigned long);malloc;_int_malloc,' >expected
 same no-room-beyond-wrappers
 chains --fn copy | sed 's/^[^,]*,//' >out
 echo 'one chain,1,7,main;memcpy@plt;copy,' >expected
