@@ -2,7 +2,8 @@
  * The walker. Two copies of one loop are compiled: the fast one follows rsp, rbp and the pc, which
  * is all that nearly every frame needs; the full one also recovers rbx and r12 to r15. A walk
  * starts fast, and starts over in full when it meets a frame that needs one of the others (the
- * dynamic linker's lazy binder keeps its CFA in rbx, libmvec in r13).
+ * dynamic linker's lazy binder keeps its CFA in rbx, libmvec in r13), or an unwinder that was
+ * interrupted.
  */
 #include "unwind/walk_inside.h"
 
@@ -97,10 +98,9 @@ static bool leave_calling_code(struct walk_memory *memory, struct frame_register
 }
 
 /* Does the function at this place write to the slots of return addresses, as unwinders do? */
-static bool writes_slots(const struct walk_module *module, uint64_t pc)
+static __attribute__((noinline)) bool writes_slots(const struct map_tables *tables, uint64_t offset)
 {
-    const struct map_range *range =
-        module->tables ? map_find_unmarkable(module->tables, pc - module->base) : NULL;
+    const struct map_range *range = map_find_unmarkable(tables, offset);
     return range && range->value;
 }
 
@@ -151,7 +151,8 @@ ALWAYS_INLINE bool is_mark(const struct mark_range *marks, uint64_t pc)
 ALWAYS_INLINE bool walk_ahead(struct walk_past *past, struct walk_cache *cache,
                               struct walk_memory *memory, struct walk_position *at,
                               struct frame_registers *r, struct mark_range *marks,
-                              struct progress *p, struct walk_frame *frames, uint32_t room)
+                              struct progress *p, struct walk_frame *frames, uint32_t room,
+                              const bool full)
 {
     for (;;) {
         if (is_mark(marks, at->pc)) {
@@ -164,10 +165,9 @@ ALWAYS_INLINE bool walk_ahead(struct walk_past *past, struct walk_cache *cache,
         }
         if (past && p->back && at->sp >= past->until && walk_joins(past, at, memory))
             return true;
-        if (unlikely(p->may_land) && p->back && is_landing_pad(memory, at->pc))
+        if (full && p->may_land && p->back && is_landing_pad(memory, at->pc))
             p->back = 0;
-        /* The cache takes every return address for one. */
-        if (!cache || !p->back || p->may_land)
+        if (!cache || !p->back)
             return false;
         uint32_t before = p->count;
         uint64_t until = past ? past->until : UINT64_MAX;
@@ -211,19 +211,37 @@ ALWAYS_INLINE enum walk_end step_direct(uint32_t rule, const struct map_tables *
     return WALK_COMPLETE;
 }
 
+/* A step out of code without unwind information. */
+ALWAYS_INLINE bool step_unknown(const struct walk_modules *modules, struct walk_memory *memory,
+                                struct walk_position *at, struct frame_registers *r,
+                                struct progress *p, struct walk_frame *frame)
+{
+    if (!walk_step_unknown(modules, memory, at, p->is_pc, &frame->slot))
+        return false;
+    frame->flags |= FRAME_SPECIAL | FRAME_GUESSED | FRAME_UNKNOWN;
+    r->known = JUST_RSP_AND_RBP;
+    p->at_start = false;
+    p->back = 1;
+    p->is_pc = false;
+    return true;
+}
+
 ALWAYS_INLINE enum walk_end step_special(const struct map_special *special,
+                                         const struct walk_modules *modules,
                                          const struct walk_registers *registers,
                                          struct walk_memory *memory, struct walk_position *at,
                                          struct frame_registers *r, struct progress *p,
-                                         uint64_t *slot, const bool full)
+                                         struct walk_frame *frame, const bool full)
 {
+    if (unlikely(special->cfa_kind == CFA_NONE))
+        return step_unknown(modules, memory, at, r, p, frame) ? WALK_COMPLETE : WALK_NO_RULE;
     if (p->at_start)
         memcpy(r->value, registers->value, sizeof r->value);
     p->at_start = false;
     r->value[X86_RIP] = at->pc;
     r->value[X86_RSP] = at->sp;
     r->value[X86_RBP] = at->bp;
-    enum walk_end end = walk_step_special(special, r, memory, full, slot);
+    enum walk_end end = walk_step_special(special, r, memory, full, &frame->slot);
     if (unlikely(end != WALK_COMPLETE))
         return end;
     if (!full && special->cfa_kind != CFA_SIGNAL)
@@ -253,31 +271,9 @@ ALWAYS_INLINE uint32_t rule_of(const struct map_tables *tables, int64_t row, uin
 }
 
 /* Why there is no row. */
-static enum walk_end no_row(const struct walk_module *module, uint32_t index)
+static enum walk_end no_row(const struct map_tables *tables, uint32_t index)
 {
-    return module->tables ? WALK_NO_RULE : index == UINT32_MAX ? WALK_NO_MODULE : WALK_NO_MAP;
-}
-
-/* A step out of code without unwind information. */
-ALWAYS_INLINE bool step_unknown(const struct walk_modules *modules, struct walk_memory *memory,
-                                struct walk_position *at, struct frame_registers *r,
-                                struct progress *p, struct walk_frame *frame)
-{
-    if (!walk_step_unknown(modules, memory, at, p->is_pc, &frame->slot))
-        return false;
-    frame->flags |= FRAME_SPECIAL | FRAME_GUESSED | FRAME_UNKNOWN;
-    r->known = JUST_RSP_AND_RBP;
-    p->at_start = false;
-    p->back = 1;
-    p->is_pc = false;
-    return true;
-}
-
-ALWAYS_INLINE struct walk_module find_module(const struct walk_modules *modules, uint64_t pc,
-                                             uint32_t *index)
-{
-    *index = walk_find_module(modules, pc);
-    return *index == UINT32_MAX ? nowhere : modules->items[*index];
+    return tables ? WALK_NO_RULE : index == UINT32_MAX ? WALK_NO_MODULE : WALK_NO_MAP;
 }
 
 ALWAYS_INLINE struct mark_range range_of(const struct walk_marks *marks)
@@ -305,15 +301,16 @@ ALWAYS_INLINE struct walk_result walk(struct walk_past *past, struct walk_cache 
     r.known = ALL_REGISTERS;
     if (full)
         memcpy(r.value, registers->value, sizeof r.value);
-    while (!walk_ahead(past, cache, &memory, &at, &r, &marks, &p, frames, room)) {
+    while (!walk_ahead(past, cache, &memory, &at, &r, &marks, &p, frames, room, full)) {
         if (unlikely(p.count == room)) {
             end = WALK_LIMIT;
             break;
         }
         uint64_t look = at.pc - p.back;
-        if (unlikely(look - module.start >= module.end - module.start))
-            module = find_module(modules, look, &module_index);
-        p.may_land |= p.is_pc && unlikely(writes_slots(&module, look));
+        if (unlikely(look - module.start >= module.end - module.start)) {
+            module_index = walk_find_module(modules, look);
+            module = module_index == UINT32_MAX ? nowhere : modules->items[module_index];
+        }
         struct walk_frame *frame = &frames[p.count++];
         *frame = (struct walk_frame){
             .pc = at.pc, .rbp = at.bp, .module = module_index, .flags = p.is_pc ? FRAME_IS_PC : 0};
@@ -330,11 +327,15 @@ ALWAYS_INLINE struct walk_result walk(struct walk_past *past, struct walk_cache 
                 p.is_pc = true;
                 continue;
             }
-            end = no_row(&module, module_index);
-            if (!step_unknown(modules, &memory, &at, &r, &p, frame))
-                break;
-            end = WALK_COMPLETE;
-            continue;
+            if (step_unknown(modules, &memory, &at, &r, &p, frame))
+                continue;
+            end = no_row(module.tables, module_index);
+            break;
+        }
+        p.may_land |= p.is_pc && unlikely(writes_slots(module.tables, look - module.base));
+        if (!full && p.may_land) {
+            end = (enum walk_end)NEED_FULL;
+            break;
         }
         uint32_t rule =
             rule_of(module.tables, row, look - module.base, p.is_pc, memory.without_corrections);
@@ -343,7 +344,7 @@ ALWAYS_INLINE struct walk_result walk(struct walk_past *past, struct walk_cache 
             end = step_direct(rule, module.tables, row, &memory, &at, &r, &p, &frame->slot, full);
             if (unlikely(end != WALK_COMPLETE))
                 break;
-            if (cache && is_return && !p.may_land)
+            if (cache && is_return)
                 walk_remember(cache, frame->pc, rule, module_index);
             continue;
         }
@@ -355,15 +356,11 @@ ALWAYS_INLINE struct walk_result walk(struct walk_past *past, struct walk_cache 
         const struct map_special *special = &module.tables->specials[index];
         frame->flags |= FRAME_SPECIAL | (special->flags & SPECIAL_GUESSED ? FRAME_GUESSED : 0);
         if (special->cfa_kind == CFA_END) {
-            if (cache && p.back && !p.may_land)
+            if (cache && p.back)
                 walk_remember_end(cache, at.pc, module_index);
             break;
         }
-        end = special->cfa_kind == CFA_NONE
-                  ? WALK_NO_RULE
-                  : step_special(special, registers, &memory, &at, &r, &p, &frame->slot, full);
-        if (special->cfa_kind == CFA_NONE && step_unknown(modules, &memory, &at, &r, &p, frame))
-            end = WALK_COMPLETE;
+        end = step_special(special, modules, registers, &memory, &at, &r, &p, frame, full);
         if (unlikely(end != WALK_COMPLETE))
             break;
     }
