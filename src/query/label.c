@@ -319,6 +319,18 @@ bool label_is_code(const struct labels *labels, uint32_t label)
                                            labels->items.items[label].kind == LABEL_PLACE);
 }
 
+/* Cuts off the module behind a name, in brackets or as it is. False: it is not there. */
+static bool cut_end(char *text, bool in_brackets, const char *module)
+{
+    char *behind = must_format(in_brackets ? " [%s]" : " %s", module);
+    size_t length = strlen(text), behind_length = strlen(behind);
+    bool is_there = length > behind_length && strcmp(text + length - behind_length, behind) == 0;
+    if (is_there)
+        text[length - behind_length] = '\0';
+    free(behind);
+    return is_there;
+}
+
 enum name_match label_match(const struct labels *labels, uint32_t label, const char *typed)
 {
     char text[1024];
@@ -327,17 +339,13 @@ enum name_match label_match(const struct labels *labels, uint32_t label, const c
     const char *name = label_name(labels, label, text, sizeof text);
     const char *module = label_module(labels, label);
     /* "name [module]", as it is shown, or "place (after name)". Some modules, such as [vdso], bring
-     * their own brackets. */
+     * their own brackets, and may have more. */
     char *alone = must_strdup(typed), *after = strstr(alone, " (after ");
-    char *behind = must_format(*module == '[' ? " %s" : " [%s]", module);
-    size_t length = strlen(alone), behind_length = strlen(behind);
     if (labels->items.items[label].kind == LABEL_PLACE && after)
         *after = '\0';
-    else if (*module && length > behind_length &&
-             strcmp(alone + length - behind_length, behind) == 0)
-        alone[length - behind_length] = '\0';
+    else if (*module && !cut_end(alone, true, module) && *module == '[')
+        cut_end(alone, false, module);
     enum name_match match = name_match(name, alone);
     free(alone);
-    free(behind);
     return match;
 }
