@@ -436,6 +436,7 @@ CASES = [
     # 48: stacks without room for a signal frame
     Case("r48_small_stacks", complete=0.3, checks=[ms("at_the_end", 20)]),
     Case("r48_at_once"),
+    Case("r48_unseen", burns=False),
     # What the handlers interrupted in which its coroutines began is gone: their walks end there.
     Case("r48_uses", complete=0.5, checks=[processes(3)]),
     Case("r48_own_altstack", checks=[ms("in_handler", 500), processes(2)]),

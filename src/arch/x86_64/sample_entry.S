@@ -60,7 +60,14 @@ sample_entry:
         jae     sample_on_signal
         ret
 0:      xor     %ecx, %ecx
-        lea     -SAMPLE_ROOM(%rsp), %r8         /* where the room ends */
+        mov     %rsp, %r8
+        sub     CONTEXT_STACK(%rdx), %r8        /* what is left of an alternate stack, */
+        cmp     CONTEXT_STACK_SIZE(%rdx), %r8   /* if it is on one: below may be anything */
+        jae     5f
+        cmp     $SAMPLE_ROOM, %r8
+        jae     5f
+        ret
+5:      lea     -SAMPLE_ROOM(%rsp), %r8         /* where the room ends */
         mov     thread_current@gottpoff(%rip), %rax
         mov     %fs:(%rax), %rax                /* the thread, if it is known */
         test    %rax, %rax
