@@ -100,7 +100,7 @@ handler_enter:
         add     %rax, %rsi
         add     %rax, %rsp                      /* the copy has the same return address */
         cmpb    $0, calls_are_forbidden(%rip)
-        jne     3f
+        jne     handler_run
         push    %rdi
         .cfi_adjust_cfa_offset 8
         push    %rsi
@@ -123,7 +123,7 @@ handler_enter:
         .cfi_adjust_cfa_offset -8
         pop     %rdi
         .cfi_adjust_cfa_offset -8
-3:      jmp     handler_run
+        jmp     handler_run
         .cfi_endproc
         .size handler_enter, . - handler_enter
 
@@ -133,10 +133,10 @@ handler_run:
         .cfi_startproc
         mov     $FAULT_SIGNALS, %eax
         bt      %rdi, %rax                      /* may it be a fault in code that has moved? */
-        jnc     4f
+        jnc     3f
         mov     %r8, %rcx
         jmp     fault_run
-4:      jmp     *%r8
+3:      jmp     *%r8
         .cfi_endproc
         .size handler_run, . - handler_run
 
