@@ -5,7 +5,6 @@
  * Masks are set by raw system calls with what glibc's own wrappers do: its two internal signals can
  * never be blocked.
  */
-#include "runtime/faults.h"
 #include "runtime/own_stack.h"
 #include "runtime/process.h"
 
@@ -175,59 +174,54 @@ void masks_begin(void)
 }
 
 /* A signal of our number, but not from an event: what is to be done with its frame. */
-struct forwarded masks_forward(uint64_t frame, const struct own_stack *own, const siginfo_t *info)
+void masks_forward(uint64_t frame, const struct own_stack *own, const siginfo_t *info,
+                   struct forwarded *to)
 {
-    struct forwarded none = {0, NULL};
     const ucontext_t *context = (const ucontext_t *)(frame + sizeof(uint64_t));
     const struct sigaction action = program_action;
-    uint64_t mask;
+    to->handler = NULL;
     if (own && !own_stack_has_libc_thread(own))
-        return none;
+        return;
     if (thinks_blocked) {
         memcpy(&held, info, sizeof held);
-        return none;
+        return;
     }
     if (action.sa_handler == SIG_IGN)
-        return none;
+        return;
     if (action.sa_handler == SIG_DFL) { /* it comes again, and is the end */
         masks_real_sigaction(SAMPLE_SIGNAL, &action, NULL);
         raw_syscall3(SYS_tgkill, raw_syscall3(SYS_getpid, 0, 0, 0),
                      raw_syscall3(SYS_gettid, 0, 0, 0), SAMPLE_SIGNAL);
-        return none;
+        return;
     }
     if (action.sa_flags & (int)SA_RESETHAND)
         use_action(&(struct sigaction){.sa_handler = SIG_DFL});
-    struct forwarded to = {own ? own_stack_move(frame, own, action.sa_flags & SA_ONSTACK) : 0,
-                           *(void *const *)&action.sa_handler};
     uint64_t more;
-    memcpy(&mask, &context->uc_sigmask, sizeof mask);
     memcpy(&more, &action.sa_mask, sizeof more);
-    mask |= more & ~libc_internal;
-    mask |= action.sa_flags & SA_NODEFER ? 0 : ours;
-    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, KERNEL_SIGSET_BYTES);
-    return to;
-}
-
-void *masks_stub_for(int number, uint64_t flags, void *handler)
-{
-    return ((flags & SA_ONSTACK) && own_stacks_are_in_use) || faults_are_watched(number)
-               ? own_stack_stub(handler)
-               : handler;
+    to->mask = own_stack_mask(context, own) | (more & ~libc_internal) |
+               (action.sa_flags & SA_NODEFER ? 0 : ours);
+    to->distance = own ? own_stack_move(frame, own, action.sa_flags & SA_ONSTACK) : 0;
+    to->handler = *(void *const *)&action.sa_handler;
 }
 
 /* A handler for an alternate stack or of faults is installed as a stub, and told as what it is. */
 static int act_on_own_stack(int number, const struct sigaction *action, struct sigaction *old)
 {
     struct sigaction copy;
+    uint64_t mask, before = own_stack_said_mask(number);
     if (action) {
         copy = *action;
-        *(void **)&copy.sa_handler =
-            masks_stub_for(number, (unsigned)action->sa_flags, *(void *const *)&action->sa_handler);
+        memcpy(&mask, &copy.sa_mask, sizeof mask);
+        own_stack_take_action(number, (void **)&copy.sa_handler, &mask, (unsigned)copy.sa_flags);
+        memcpy(&copy.sa_mask, &mask, sizeof mask);
         action = &copy;
     }
     int status = masks_real_sigaction(number, action, old);
-    if (old && status == 0)
-        *(void **)&old->sa_handler = own_stack_handler(*(void **)&old->sa_handler);
+    if (old && status == 0) {
+        memcpy(&mask, &old->sa_mask, sizeof mask);
+        own_stack_say_action((void **)&old->sa_handler, &mask, before);
+        memcpy(&old->sa_mask, &mask, sizeof mask);
+    }
     return status;
 }
 
@@ -276,18 +270,27 @@ EXPORTED int sigaction(int number, const struct sigaction *action, struct sigact
  * The older ways to install a handler do not go through sigaction: a program that puts all signals
  * back to their defaults must not die of ours.
  */
+static sighandler_t install(sighandler_t (*real)(int, sighandler_t), int number,
+                            sighandler_t handler)
+{
+    uint64_t mask = 0; /* these have no SA_ONSTACK: it is as libc sets it */
+    own_stack_take_action(number, (void **)&handler, &mask, 0);
+    sighandler_t old = real(number, handler);
+    own_stack_say_action((void **)&old, &mask, 0);
+    return old;
+}
+
 static sighandler_t older_way(sighandler_t (*real)(int, sighandler_t), int number,
                               sighandler_t handler)
 {
-    sighandler_t stub = (sighandler_t)masks_stub_for(number, 0, (void *)handler);
     if (!guest->arena || (has_borrowed_memory() && number != SAMPLE_SIGNAL))
-        return (sighandler_t)own_stack_handler((void *)real(number, stub));
+        return install(real, number, handler);
     uint64_t mask = lock_actions();
     sighandler_t before = program_action.sa_handler;
     if (number == SAMPLE_SIGNAL)
         use_action(&(struct sigaction){.sa_handler = handler, .sa_flags = SA_RESTART});
     else
-        before = (sighandler_t)own_stack_handler((void *)real(number, stub));
+        before = install(real, number, handler);
     unlock_actions(mask);
     return before;
 }
@@ -315,6 +318,5 @@ EXPORTED sighandler_t sigset(int number, sighandler_t handler)
         return older_way(NULL, number, handler);
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "sigset");
-    sighandler_t stub = (sighandler_t)masks_stub_for(number, 0, (void *)handler);
-    return (sighandler_t)own_stack_handler((void *)real(number, stub));
+    return install(real, number, handler);
 }

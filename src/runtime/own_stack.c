@@ -1,5 +1,6 @@
 #include "runtime/own_stack.h"
 
+#include "runtime/faults.h"
 #include "runtime/process.h"
 #include "runtime/thread.h"
 #include "unwind/memory.h"
@@ -30,7 +31,7 @@ static_assert(offsetof(ucontext_t, uc_stack.ss_sp) == CONTEXT_STACK &&
               "the assembly has these numbers");
 
 static __thread struct own_stack *mine __attribute__((tls_model("initial-exec")));
-bool own_stacks_are_in_use; /* also in a child that was forked and is not recorded */
+static bool are_in_use; /* also in a child that was forked and is not recorded */
 
 static uint64_t start_of(const struct own_stack *own)
 {
@@ -126,8 +127,9 @@ bool own_stack_begin(struct thread *t)
         return false;
     say(own, (uint64_t)old.ss_sp, old.ss_size);
     own->fs_base = find_fs_base();
+    own->waits = NULL;
     own->thread = t;
-    own_stacks_are_in_use = true;
+    are_in_use = true;
     mine = own;
     if (install(own) == 0)
         return true;
@@ -235,14 +237,31 @@ long own_stack_change(const stack_t *stack, stack_t *old)
 /* --- its handlers ---------------------------------------------------------------------------- */
 
 extern char handler_stubs[] __attribute__((visibility("hidden")));
-void *handler_table[HANDLER_STUBS] __attribute__((visibility("hidden")));
+void *handler_table[HANDLER_STUBS + FAULT_STUBS] __attribute__((visibility("hidden")));
 
-void *own_stack_stub(void *handler)
+/* A stub's place in the table, or how many there are: it is none. */
+static uint64_t index_of(const void *installed)
+{
+    enum { ALL = HANDLER_STUBS + FAULT_STUBS };
+    uint64_t at = (uint64_t)installed - (uint64_t)handler_stubs;
+    return at < (uint64_t)ALL * HANDLER_STUB_BYTES && at % HANDLER_STUB_BYTES == 0
+               ? at / HANDLER_STUB_BYTES
+               : ALL;
+}
+
+static void *handler_of(void *installed)
+{
+    uint64_t i = index_of(installed);
+    return i < HANDLER_STUBS + FAULT_STUBS ? handler_table[i] : installed;
+}
+
+/* One of those from first to end, which stands for this handler. */
+static void *stub_of(void *handler, unsigned first, unsigned end)
 {
     enum { HOLD = 2 }; /* SIG_ERR is -1, SIG_DFL 0, SIG_IGN 1 */
-    if ((uint64_t)handler + 1 <= HOLD + 1 || own_stack_handler(handler) != handler)
+    if ((uint64_t)handler + 1 <= HOLD + 1 || handler_of(handler) != handler)
         return handler;
-    for (unsigned i = 0; i < HANDLER_STUBS; i++) {
+    for (unsigned i = first; i < end; i++) {
         void *expected = NULL;
         if (handler_table[i] == handler ||
             __atomic_compare_exchange_n(&handler_table[i], &expected, handler, false,
@@ -250,15 +269,71 @@ void *own_stack_stub(void *handler)
             expected == handler)
             return handler_stubs + (size_t)i * HANDLER_STUB_BYTES;
     }
-    return handler; /* so many are not seen in practice; it runs on our stack */
+    return handler; /* so many are not seen in practice; it runs as it is */
 }
 
-void *own_stack_handler(void *installed)
+/* Of each signal: what the program wants blocked in its handler, as it says it, and all of it. */
+enum { MOST_SIGNALS = 64 };
+static uint64_t said_masks[MOST_SIGNALS + 1], blocked_masks[MOST_SIGNALS + 1];
+
+void own_stack_take_action(int number, void **handler, uint64_t *mask, uint64_t flags)
 {
-    uint64_t at = (uint64_t)installed - (uint64_t)handler_stubs;
-    return at < (uint64_t)HANDLER_STUBS * HANDLER_STUB_BYTES && at % HANDLER_STUB_BYTES == 0
-               ? handler_table[at / HANDLER_STUB_BYTES]
-               : installed;
+    if (number < 1 || number > MOST_SIGNALS)
+        return;
+    if (!are_in_use || !(flags & SA_ONSTACK)) { /* its frame will be where it belongs */
+        if (faults_are_watched(number))
+            *handler = stub_of(*handler, HANDLER_STUBS, HANDLER_STUBS + FAULT_STUBS);
+        return;
+    }
+    void *stub = stub_of(*handler, 0, HANDLER_STUBS);
+    if (stub == *handler)
+        return;
+    said_masks[number] = *mask;
+    blocked_masks[number] = *mask | (flags & SA_NODEFER ? 0 : UINT64_C(1) << (number - 1));
+    *handler = stub;
+    *mask = UINT64_MAX;
+}
+
+void own_stack_say_action(void **handler, uint64_t *mask, uint64_t before)
+{
+    if (index_of(*handler) < HANDLER_STUBS)
+        *mask = before;
+    *handler = handler_of(*handler);
+}
+
+uint64_t own_stack_said_mask(int number)
+{
+    return number < 1 || number > MOST_SIGNALS ? 0 : said_masks[number];
+}
+
+const sigset_t *own_stack_wait(const sigset_t *mask)
+{
+    struct own_stack *own = mine;
+    const sigset_t *before = own ? own->waits : NULL;
+    if (own)
+        own->waits = mask;
+    return before;
+}
+
+/*
+ * Has the signal ended the call that waits with another mask? That one is in force then, and the
+ * frame has the one from before the call. The kernel leaves the call's arguments in their
+ * registers: the mask is one of them, or pselect's last points to it.
+ */
+uint64_t own_stack_mask(const ucontext_t *context, const struct own_stack *own)
+{
+    enum { SYSCALL_BYTES = 2 };
+    static const uint8_t system_call[SYSCALL_BYTES] = {0x0f, 0x05};
+    const greg_t *r = context->uc_mcontext.gregs;
+    const sigset_t *waits = own ? own->waits : NULL;
+    bool is_it =
+        waits && r[REG_RAX] == -EINTR && memory_can_be_read((uint64_t)r[REG_RIP] - SYSCALL_BYTES) &&
+        memcmp((const char *)r[REG_RIP] - SYSCALL_BYTES, system_call, SYSCALL_BYTES) == 0 &&
+        (r[REG_RDI] == (greg_t)waits || r[REG_R10] == (greg_t)waits || r[REG_R8] == (greg_t)waits ||
+         (memory_can_be_read((uint64_t)r[REG_R9]) && *(const greg_t *)r[REG_R9] == (greg_t)waits));
+    uint64_t mask;
+    memcpy(&mask, is_it ? waits : &context->uc_sigmask, sizeof mask);
+    return mask;
 }
 
 /* The kernel writes the state of the vector registers behind the rest, and its size into it. */
@@ -273,22 +348,25 @@ static uint64_t end_of_frame(const ucontext_t *context)
     return (uint64_t)state + (words[0] == MAGIC ? words[1] : LEGACY_BYTES);
 }
 
-/*
- * Copies the signal frame from our stack to where the kernel would have put it, and returns the
- * distance (0: it stays). Signals may come in between. One that finds this at work stays on our
- * stack: what is being written here is not yet above anybody's stack pointer.
- */
-uint64_t own_stack_move_frame(uint64_t frame, const struct own_stack *own)
+/* For a stub: how far the frame has moved (own: NULL: it is not on our stack), and what is to be
+ * blocked from then on. */
+struct placed {
+    uint64_t distance, mask;
+};
+struct placed own_stack_place(uint64_t frame, const struct own_stack *own, int number)
     __attribute__((visibility("hidden")));
 
-uint64_t own_stack_move_frame(uint64_t frame, const struct own_stack *own)
+struct placed own_stack_place(uint64_t frame, const struct own_stack *own, int number)
 {
-    return own_stack_move(frame, own, true);
+    uint64_t mask = own_stack_mask((const ucontext_t *)(frame + sizeof(uint64_t)), own);
+    return (struct placed){own ? own_stack_move(frame, own, true) : 0,
+                           mask | blocked_masks[number]};
 }
 
+/* No other signal comes while this is done. */
 uint64_t own_stack_move(uint64_t frame, const struct own_stack *own, bool on_stack)
 {
-    enum { ALIGNMENT = 64 };
+    enum { ALIGNMENT = 64, STUB_ROOM = 64 };
     const ucontext_t *context = (const ucontext_t *)(frame + sizeof(uint64_t));
     uint64_t sp = (uint64_t)context->uc_mcontext.gregs[REG_RSP], end = end_of_frame(context);
     uint64_t start = own->said_start, bytes = own->said_bytes;
@@ -297,7 +375,7 @@ uint64_t own_stack_move(uint64_t frame, const struct own_stack *own, bool on_sta
     bool enters = on_stack && bytes && !is_on(start, bytes, sp);
     uint64_t top = enters ? start + bytes : sp - RED_ZONE;
     uint64_t distance = (top - end) & ~(uint64_t)(ALIGNMENT - 1);
-    if (bytes && is_on(start, bytes, top) && frame + distance <= start)
+    if (bytes && is_on(start, bytes, top) && frame + distance <= start + STUB_ROOM)
         return 0; /* it does not fit */
     memcpy((void *)(frame + distance), (const void *)frame, end - frame);
     ucontext_t *moved = (ucontext_t *)((uint64_t)context + distance);

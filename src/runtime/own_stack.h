@@ -8,8 +8,10 @@
  * - sigaltstack keeps what the program says beside our stack, and answers with that.
  * - A handler with SA_ONSTACK would now run on ours. It is installed as a stub (handler_entry.S),
  *   which moves the frame to where it belongs, the program's own alternate stack or else the
- *   interrupted one, and goes on to the handler there. A stub stands for one handler for good, so
- *   the kernel's table of actions stays the only one.
+ *   interrupted one, and goes on to the handler there. A stub stands for one handler for good.
+ * - Another signal that came meanwhile would have its handler run on ours, which is small and which
+ *   nobody knows who looks through stacks. So the kernel blocks all signals before a stub, which
+ *   blocks those that the program has said when it has left our stack.
  * - A stack with SS_AUTODISARM is the kernel's affair: it is set as the program says, in place of
  *   ours, and samples run on it, if it is large enough.
  *
@@ -21,6 +23,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <ucontext.h>
 
 struct thread;
 
@@ -31,6 +34,7 @@ struct own_stack {
     uint64_t fs_base;      /* its thread pointer, as libc has set it */
     uint64_t said_start;   /* the program's alternate stack, */
     uint64_t said_bytes;   /* 0: it has none */
+    const sigset_t *waits; /* the mask of a call that waits with another one; NULL: none */
 };
 
 /* The calling thread gets one. False: it cannot. */
@@ -54,11 +58,19 @@ long own_stack_change(const stack_t *stack, stack_t *old);
  */
 uint64_t own_stack_move(uint64_t frame, const struct own_stack *own, bool on_stack);
 
-/* Has any thread had one? Until then, handlers with SA_ONSTACK need no stub. */
-extern bool own_stacks_are_in_use;
+/* The thread waits with this mask, or not any more (NULL). Returns what it did before. */
+const sigset_t *own_stack_wait(const sigset_t *mask);
 
-/* The stub that runs a handler, and the handler that a stub stands for. */
-void *own_stack_stub(void *handler);
-void *own_stack_handler(void *installed);
+/* What was blocked when a signal came: to its frame, the kernel writes what is blocked after it. */
+uint64_t own_stack_mask(const ucontext_t *context, const struct own_stack *own);
+
+/*
+ * The action of a handler, as it is to be installed: with SA_ONSTACK or for faults (faults.h) as a
+ * stub; and an installed action, as the program has said it. `before` is what own_stack_said_mask
+ * gave before it was replaced.
+ */
+void own_stack_take_action(int number, void **handler, uint64_t *mask, uint64_t flags);
+void own_stack_say_action(void **handler, uint64_t *mask, uint64_t before);
+uint64_t own_stack_said_mask(int number);
 
 #endif

@@ -160,22 +160,21 @@ uint64_t thread_stack_top(uint32_t tid);  /* its first return address; 0: not kn
 
 /* --- signal masks and actions (masks.c) ----------------------------------------------------- */
 
-/* The program's handler for our signal (NULL: none), and how far its frame has been moved. */
+/* The program's handler for our signal (NULL: none), how far its frame has been moved, and what is
+ * to be blocked while it runs. sample_entry.S knows where these are. */
 struct forwarded {
     uint64_t distance;
     void *handler;
+    uint64_t mask;
 };
 struct own_stack;
-struct forwarded masks_forward(uint64_t frame, const struct own_stack *own, const siginfo_t *info)
-    __attribute__((visibility("hidden")));
+void masks_forward(uint64_t frame, const struct own_stack *own, const siginfo_t *info,
+                   struct forwarded *to) __attribute__((visibility("hidden")));
 
 /* Notes the action that our signal has without us. */
 void masks_begin(void);
 
 int masks_real_sigaction(int number, const struct sigaction *action, struct sigaction *old);
-
-/* What is installed for a handler of the program's: itself, or a stub that runs it. */
-void *masks_stub_for(int number, uint64_t flags, void *handler);
 
 /* rt_sigprocmask as the program means it; a negative errno on failure. */
 long masks_change(int how, const uint64_t *set, uint64_t *old);

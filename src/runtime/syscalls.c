@@ -67,20 +67,22 @@ struct kernel_action {
     uint64_t mask;
 };
 
-/* As masks.c does for libc's: handlers for alternate stacks are installed as stubs. */
+/* As masks.c does for libc's: handlers for alternate stacks and of faults are installed as stubs.
+ */
 static long act(long number, const struct kernel_action *action, struct kernel_action *old,
                 long mask_bytes)
 {
     struct kernel_action copy;
-    if (action && memory_can_be_read((uint64_t)action) &&
+    uint64_t before = own_stack_said_mask((int)number);
+    if (action && mask_bytes == sizeof action->mask && memory_can_be_read((uint64_t)action) &&
         memory_can_be_read((uint64_t)&action->mask)) {
         copy = *action;
-        copy.handler = masks_stub_for((int)number, action->flags, action->handler);
+        own_stack_take_action((int)number, &copy.handler, &copy.mask, copy.flags);
         action = &copy;
     }
     long status = raw_syscall4(SYS_rt_sigaction, number, (long)action, (long)old, mask_bytes);
     if (status == 0 && old)
-        old->handler = own_stack_handler(old->handler);
+        own_stack_say_action(&old->handler, &old->mask, before);
     return status;
 }
 

@@ -18,7 +18,12 @@ enum { PAGE = 4096 };
 
 static_assert(SAMPLE_SIGNAL_NUMBER == SAMPLE_SIGNAL && SAMPLE_ROOM < PAGE &&
                   offsetof(struct thread, stack_start) == THREAD_STACK_START &&
-                  offsetof(struct thread, stack_end) == THREAD_STACK_END,
+                  offsetof(struct thread, stack_end) == THREAD_STACK_END &&
+                  SIG_SETMASK_NUMBER == SIG_SETMASK &&
+                  offsetof(struct forwarded, distance) == FORWARDED_DISTANCE &&
+                  offsetof(struct forwarded, handler) == FORWARDED_HANDLER &&
+                  offsetof(struct forwarded, mask) == FORWARDED_MASK &&
+                  sizeof(struct forwarded) == FORWARDED_BYTES,
               "the assembly has these numbers");
 
 /*

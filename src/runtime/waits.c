@@ -4,6 +4,7 @@
  * kernel does not count, so our signal ends no wait.
  */
 #include "runtime/blocking.h"
+#include "runtime/own_stack.h"
 #include "unwind/memory.h"
 
 #include <dlfcn.h>
@@ -51,7 +52,10 @@ EXPORTED int sigsuspend(const sigset_t *mask)
     sigset_t copy;
     struct wait w;
     wait_begin(&w, (const void *)real_sigsuspend, EVENT_WALL);
-    int result = real_sigsuspend(without_ours(mask, &copy));
+    mask = without_ours(mask, &copy);
+    const sigset_t *before = own_stack_wait(mask);
+    int result = real_sigsuspend(mask);
+    own_stack_wait(before);
     wait_end(&w);
     return result;
 }
@@ -62,7 +66,10 @@ EXPORTED int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *time
     sigset_t copy;
     struct wait w;
     wait_begin(&w, (const void *)real_ppoll, EVENT_WALL);
-    int result = real_ppoll(fds, count, timeout, without_ours(mask, &copy));
+    mask = without_ours(mask, &copy);
+    const sigset_t *before = own_stack_wait(mask);
+    int result = real_ppoll(fds, count, timeout, mask);
+    own_stack_wait(before);
     wait_end(&w);
     return result;
 }
@@ -77,7 +84,10 @@ EXPORTED int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec
     sigset_t copy;
     struct wait w;
     wait_begin(&w, (const void *)real_ppoll_chk, EVENT_WALL);
-    int result = real_ppoll_chk(fds, count, timeout, without_ours(mask, &copy), room);
+    mask = without_ours(mask, &copy);
+    const sigset_t *before = own_stack_wait(mask);
+    int result = real_ppoll_chk(fds, count, timeout, mask, room);
+    own_stack_wait(before);
     wait_end(&w);
     return result;
 }
@@ -88,7 +98,10 @@ EXPORTED int pselect(int count, fd_set *read, fd_set *write, fd_set *other,
     sigset_t copy;
     struct wait w;
     wait_begin(&w, (const void *)real_pselect, EVENT_WALL);
-    int result = real_pselect(count, read, write, other, timeout, without_ours(mask, &copy));
+    mask = without_ours(mask, &copy);
+    const sigset_t *before = own_stack_wait(mask);
+    int result = real_pselect(count, read, write, other, timeout, mask);
+    own_stack_wait(before);
     wait_end(&w);
     return result;
 }
@@ -99,7 +112,10 @@ EXPORTED int epoll_pwait(int epoll, struct epoll_event *events, int most, int ti
     sigset_t copy;
     struct wait w;
     wait_begin(&w, (const void *)real_epoll_pwait, EVENT_WALL);
-    int result = real_epoll_pwait(epoll, events, most, timeout_ms, without_ours(mask, &copy));
+    mask = without_ours(mask, &copy);
+    const sigset_t *before = own_stack_wait(mask);
+    int result = real_epoll_pwait(epoll, events, most, timeout_ms, mask);
+    own_stack_wait(before);
     wait_end(&w);
     return result;
 }
@@ -110,7 +126,10 @@ EXPORTED int epoll_pwait2(int epoll, struct epoll_event *events, int most,
     sigset_t copy;
     struct wait w;
     wait_begin(&w, (const void *)real_epoll_pwait2, EVENT_WALL);
-    int result = real_epoll_pwait2(epoll, events, most, timeout, without_ours(mask, &copy));
+    mask = without_ours(mask, &copy);
+    const sigset_t *before = own_stack_wait(mask);
+    int result = real_epoll_pwait2(epoll, events, most, timeout, mask);
+    own_stack_wait(before);
     wait_end(&w);
     return result;
 }

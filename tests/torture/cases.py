@@ -435,6 +435,10 @@ CASES = [
     Case("r05_forked", checks=[processes(3), ms("in_handler", 150)]),
     # 48: stacks without room for a signal frame
     Case("r48_small_stacks", complete=0.3, checks=[ms("at_the_end", 20)]),
+    Case("r48_at_once"),
+    Case("r48_unseen", burns=False),
+    # What the handlers interrupted in which its coroutines began is gone: their walks end there.
+    Case("r48_uses", complete=0.5, checks=[processes(3)]),
     Case("r48_own_altstack", checks=[ms("in_handler", 500), processes(2)]),
     # 49: runtimes that find their frames by return address
     Case("r49_ocaml", source="-", prepare=with_ocaml("r49_ocaml.ml", "r49_ocaml"), complete=0.9,

@@ -1,6 +1,7 @@
 /*
  * Row 29: faults in instructions that an editor moves. The handler finds the address of the
- * instruction, and goes on behind it, at the next one, or at the same once more.
+ * instruction, and goes on behind it, at the next one, or at the same once more; with what its
+ * action says blocked, and on an alternate stack, too.
  */
 #include "torture.h"
 
@@ -33,16 +34,22 @@ extern int group(function *const *target, const char *text);
 enum { LOAD = 6, CALL = 8, AFTER = 10 };
 static char *group_load, *group_call, *group_after;
 
-static int at_load, at_call, elsewhere;
+static char stack[64 * 1024];
+static int at_load, at_call, elsewhere, on_stack, in_mask;
 static int mends; /* the register, and the instruction runs again */
 static function *const *target;
 
 static void on_fault(int number, siginfo_t *info, void *data)
 {
     greg_t *registers = ((ucontext_t *)data)->uc_mcontext.gregs;
-    char *at = (char *)registers[REG_RIP];
-    (void)number;
+    char *at = (char *)registers[REG_RIP], here;
+    sigset_t mask;
     (void)info;
+    sigprocmask(SIG_SETMASK, NULL, &mask);
+    for (int i = 1; i < 64; i++)
+        in_mask += sigismember(&mask, i) == 1;
+    CHECK(sigismember(&mask, number) == 1);
+    on_stack += &here > stack && &here < stack + sizeof stack;
     at_load += at == group_load;
     at_call += at == group_call;
     elsewhere += at != group_load && at != group_call;
@@ -59,16 +66,14 @@ static NOINLINE int called(void)
     return 7;
 }
 
-int main(void)
+/* An action as it is set is what is told of it, and what is in force. */
+static void all_faults(const char *when, int flags, int blocked)
 {
-    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO}, old;
-    function *const pointer = called;
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | flags}, old;
     int sum = 0;
-    target = &pointer;
-    group_load = (char *)group + LOAD;
-    group_call = (char *)group + CALL;
-    group_after = (char *)group + AFTER;
+    sigaddset(&action.sa_mask, blocked);
     sigaction(SIGSEGV, &action, NULL);
+    at_load = at_call = elsewhere = on_stack = in_mask = 0;
     for (int i = 0; i < 1000; i++) {
         mends = i % 2;
         sum += group(target, "text");
@@ -76,9 +81,28 @@ int main(void)
         group(NULL, "text");
         group(NULL, NULL);
     }
-    printf("sum %d: faults %d %d %d\n", sum, at_load, at_call, elsewhere);
+    printf("%s: sum %d, faults %d %d %d, on the stack %d, in masks %d\n", when, sum, at_load,
+           at_call, elsewhere, on_stack, in_mask);
     sigaction(SIGSEGV, NULL, &old);
-    CHECK(old.sa_sigaction == on_fault);
+    CHECK(old.sa_sigaction == on_fault && (old.sa_flags & (SA_SIGINFO | SA_ONSTACK)) ==
+                                              (action.sa_flags & (SA_SIGINFO | SA_ONSTACK)));
+    for (int i = 1; i < 64; i++)
+        CHECK(sigismember(&old.sa_mask, i) == (i == blocked));
+}
+
+int main(void)
+{
+    function *const pointer = called;
+    target = &pointer;
+    group_load = (char *)group + LOAD;
+    group_call = (char *)group + CALL;
+    group_after = (char *)group + AFTER;
+    all_faults("on the thread's stack", 0, SIGUSR1);
+    all_faults("without an alternate stack", SA_ONSTACK, SIGUSR2);
+    stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
+    sigaltstack(&alternate, NULL);
+    all_faults("on an alternate stack", SA_ONSTACK, SIGURG);
+    all_faults("beside it", 0, SIGALRM);
     CHECK(signal(SIGSEGV, SIG_DFL) == (void (*)(int))on_fault);
     return torture_end();
 }

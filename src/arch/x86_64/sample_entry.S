@@ -60,7 +60,14 @@ sample_entry:
         jae     sample_on_signal
         ret
 0:      xor     %ecx, %ecx
-        lea     -SAMPLE_ROOM(%rsp), %r8         /* where the room ends */
+        mov     %rsp, %r8
+        sub     CONTEXT_STACK(%rdx), %r8        /* what is left of an alternate stack, */
+        cmp     CONTEXT_STACK_SIZE(%rdx), %r8   /* if it is on one: below may be anything */
+        jae     5f
+        cmp     $SAMPLE_ROOM, %r8
+        jae     5f
+        ret
+5:      lea     -SAMPLE_ROOM(%rsp), %r8         /* where the room ends */
         mov     thread_current@gottpoff(%rip), %rax
         mov     %fs:(%rax), %rax                /* the thread, if it is known */
         test    %rax, %rax
@@ -118,21 +125,24 @@ foreign:
         lea     24(%rsp), %rdi                  /* the frame */
         mov     %rsi, %rdx
         mov     %rcx, %rsi
-        call    masks_forward                   /* rax: how far it has moved, rdx: the handler */
-        mov     %rdx, %r11
+        sub     $FORWARDED_BYTES + 8, %rsp      /* aligned for the call */
+        .cfi_adjust_cfa_offset FORWARDED_BYTES + 8
+        mov     %rsp, %rcx                      /* struct forwarded */
+        call    masks_forward
+        mov     FORWARDED_DISTANCE(%rsp), %rax
+        mov     FORWARDED_HANDLER(%rsp), %r8
+        mov     FORWARDED_MASK(%rsp), %r9
+        add     $FORWARDED_BYTES + 8, %rsp
+        .cfi_adjust_cfa_offset -FORWARDED_BYTES - 8
         pop     %rdx
         .cfi_adjust_cfa_offset -8
         pop     %rsi
         .cfi_adjust_cfa_offset -8
         pop     %rdi
         .cfi_adjust_cfa_offset -8
-        test    %r11, %r11
-        jz      3f
-        add     %rax, %rdx
-        add     %rax, %rsi
-        add     %rax, %rsp
-        jmp     *%r11
-3:      ret
+        test    %r8, %r8
+        jnz     handler_enter
+        ret
         .cfi_endproc
         .size foreign, . - foreign
 

@@ -14,7 +14,16 @@
 #define CONTEXT_STACK      16 /* in the kernel's ucontext: the alternate stack, */
 #define CONTEXT_STACK_SIZE 32 /* and its bytes */
 
-#define HANDLER_STUBS      128 /* for the program's handlers */
+#define SIG_SETMASK_NUMBER 2
+
+/* In struct forwarded (process.h). */
+#define FORWARDED_DISTANCE 0
+#define FORWARDED_HANDLER  8
+#define FORWARDED_MASK     16
+#define FORWARDED_BYTES    24
+
+#define HANDLER_STUBS      128 /* for the program's handlers with SA_ONSTACK, */
+#define FAULT_STUBS        64  /* for those of faults that run on no alternate stack */
 #define HANDLER_STUB_BYTES 16
 
 /* SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV (faults.c) */
