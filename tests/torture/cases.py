@@ -626,7 +626,7 @@ CASES = [
     starts("small_stack", (24,), checks=[ms("burn_in_child", 90)]),
     starts("bad", (7,), checks=[ms("burn_in_child", 90)]),
     starts("no_shell", (2, 4), prepare=only_root),
-    starts("32bit", (3, 5), more=[("child32", BITS32, ["r18_32bit.S"])]),
+    starts("32bit", (3, 5), notes="of 32-bit programs", more=[("child32", BITS32, ["r18_32bit.S"])]),
     starts("wordexp", (3, 4), checks=[ms("burn_in_child", 45)]),
     # 49: what libc promises of functions that others stand in for
     *[Case("r49_" + what, "r49_promises.c", arguments=[what], record_options=["-e", "wall,lock"],

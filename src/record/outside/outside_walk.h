@@ -9,7 +9,8 @@ enum { OUTSIDE_MOST_FRAMES = 8192 };
 struct outside_walked {
     struct walk_frame frames[OUTSIDE_MOST_FRAMES];
     uint32_t count;
-    uint32_t end; /* enum walk_end, or ARENA_GAP_WINDOW */
+    uint32_t end;     /* enum walk_end, or ARENA_GAP_WINDOW */
+    bool reads_alive; /* code was read from the process, which goes on meanwhile, or ends */
 };
 
 /* Walks a stack with registers; `remembering`: in the other of two ways, with the same result. */
