@@ -14,7 +14,7 @@ __attribute__((noinline)) unsigned hot(unsigned x)
 {
     volatile char room[500]; /* so that the stack pointer is not the frame pointer */
     room[0] = 0;
-    for (long i = 0; i < 40000000; i++)
+    for (long i = 0; i < 100000000; i++)
         x = x * 1103515245u + 12345u;
     return x + (unsigned)room[0];
 }
