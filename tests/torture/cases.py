@@ -238,6 +238,9 @@ def hosts(name, count, compiler=None, flags=()):
 
 LAUNCHER = ("launch_limits", [], ["launch_limits.c"])
 PRELOADED = [("preloaded.so", ["-shared", "-fPIC"], ["preloaded.c"])]
+# Without unwind information, and without a name for its functions.
+WITHOUT_RULES = [("without_rules.so", ["-s", "-shared", "-fPIC", "-nostdlib", "-fno-asynchronous-unwind-tables",
+                                       "-Wl,--no-ld-generated-unwind-info"], ["without_rules.c"])]
 TLS_LIBRARY = [("tls_library.so", ["-shared", "-fPIC"], ["tls_library.c"])]
 
 
@@ -546,6 +549,8 @@ CASES = [
     Case("r41_callers"),
     # 23 to 35, 46, 47: what an editor of code may break. Most programs count their own calls.
     Case("r23_registers", burns=False),
+    Case("r23_without_rules", burns=False, flags=["-L.", "-l:without_rules.so", "-Wl,-rpath,$ORIGIN"],
+         more=WITHOUT_RULES),
     Case("r24_entries", burns=False, checks=[truth]),
     *ways("r25_tables", "r25_tables.c",
           ("gcc_O2", "cc", ["-O2"]), ("gcc_fixed", "cc", ["-O2"] + FIXED), ("gcc_O0", "cc", ["-O0"]),
