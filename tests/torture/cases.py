@@ -473,6 +473,7 @@ CASES = [
          exact_not="the plan of gdb itself is not what this is about", checks=[ms("debugged", 100)]),
     # 9, 10: unwinding
     Case("r09_cancel", "r09_cancel.cpp", compiler="cxx"),
+    Case("r09_anywhere", "r09_anywhere.cpp", compiler="cxx", burns=False),
     # While the unwinder installs the context of a landing pad, the saved registers in its frame are
     # already the landing pad's: there is no way on from there, and no unwinder finds one.
     Case("r10_throw_gcc", "r10_throw.cpp", compiler="cxx", complete=0.95),
@@ -674,7 +675,7 @@ CASES = [
 ]
 EDITING = re.compile(r"r(2[3-9]|3[0-5]|46|47)_|r12_reused")
 # Of the others, what a selection with engine exact runs: threads, forks, jumps, ends.
-ALSO_EXACT = """r07_fork r07_vfork r08_short r10_throw_gcc r11_longjmp r12_coroutines r16_kill r42_raw_fork
+ALSO_EXACT = """r07_fork r07_vfork r08_short r09_anywhere r10_throw_gcc r11_longjmp r12_coroutines r16_kill r42_raw_fork
 r42_fork_in_dlopen r44_closefrom r48_system r48_environ r48_small_stack r50_other_threads
 r51_fixed_places""".split()
 
