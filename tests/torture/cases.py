@@ -429,6 +429,8 @@ CASES = [
     Case("r01_eintr", checks=[ms("timeouts", 20), ms("ping_pong", 10)]),
     # 3, 4: modules that come and go
     Case("r03_dlopen_threads", more=PLUGINS, checks=[ms("burner", 50)]),
+    Case("r03_detached", more=[("hops.so", ["-shared", "-fPIC"], ["hops.c"])], burns=False,
+         exact_options=["--duration", "0.3"]),
     Case("r04_same_address", more=PLUGINS,
          checks=[ms("work_of_a", 150, 330, module="plugin_a.so"),
                  ms("work_of_b", 50, 115, module="plugin_b.so")]),
@@ -675,8 +677,8 @@ CASES = [
 ]
 EDITING = re.compile(r"r(2[3-9]|3[0-5]|46|47)_|r12_reused")
 # Of the others, what a selection with engine exact runs: threads, forks, jumps, ends.
-ALSO_EXACT = """r07_fork r07_vfork r08_short r09_anywhere r10_throw_gcc r11_longjmp r12_coroutines r16_kill r42_raw_fork
-r42_fork_in_dlopen r44_closefrom r48_system r48_environ r48_small_stack r50_other_threads
+ALSO_EXACT = """r03_detached r07_fork r07_vfork r08_short r09_anywhere r10_throw_gcc r11_longjmp r12_coroutines r16_kill
+r42_raw_fork r42_fork_in_dlopen r44_closefrom r48_system r48_environ r48_small_stack r50_other_threads
 r51_fixed_places""".split()
 
 
