@@ -113,6 +113,7 @@ static bool is_misplaced(const char *keyword, const char *value)
 /* What libpq says of a URL that it cannot read may be a part of it: that is not repeated. */
 int db_check_url(const char *url, struct ct_error *err)
 {
+    CT_TRY(libpq_load(err));
     PQconninfoOption *options = PQconninfoParse(url, NULL);
     bool has_password = false, is_understood = options != NULL;
     for (PQconninfoOption *o = options; o && o->keyword; o++) {
