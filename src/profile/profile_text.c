@@ -160,21 +160,26 @@ static void print_times_and_exit(FILE *out, const struct ctp_process *process)
 /* The threads of a process, by looking through all of them: only LIST_MAX processes do so. */
 static void print_threads(FILE *out, const struct profile *p, uint32_t process)
 {
-    uint32_t count = 0;
+    uint64_t count = 0, shown = 0;
     for (uint32_t i = 0; i < profile_thread_count(p); i++)
-        count += profile_thread(p, i)->process == process;
-    fprintf(out, "      %" PRIu32 " thread%s", count, count == 1 ? "" : "s");
-    uint32_t shown = 0;
-    for (uint32_t i = 0; i < profile_thread_count(p) && shown < THREADS_MAX; i++) {
+        count += profile_thread(p, i)->process == process ? profile_thread_lives(p, i) : 0;
+    fprintf(out, "      %" PRIu64 " thread%s", count, count == 1 ? "" : "s");
+    for (uint32_t i = 0, listed = 0; i < profile_thread_count(p) && listed < THREADS_MAX; i++) {
         const struct ctp_thread *thread = profile_thread(p, i);
         if (thread->process != process)
             continue;
-        fputs(shown++ ? ", " : ": ", out);
+        listed++;
+        uint64_t lives = profile_thread_lives(p, i);
+        fputs(shown ? ", " : ": ", out);
+        shown += lives;
         print_clean(out, profile_string(p, thread->name), 32);
-        fprintf(out, " (%" PRIu32 ")", thread->tid);
+        if (lives > 1)
+            fprintf(out, " (the last of %" PRIu64 ": %" PRIu32 ")", lives, thread->tid);
+        else
+            fprintf(out, " (%" PRIu32 ")", thread->tid);
     }
     if (count > shown)
-        fprintf(out, " and %" PRIu32 " more", count - shown);
+        fprintf(out, " and %" PRIu64 " more", count - shown);
     putc('\n', out);
 }
 

@@ -91,7 +91,7 @@ static struct thread_times times_of(const struct collector *c, const struct aren
             known_ns +=
                 running_ns(&times, n) + *node_value(&c->metrics.layout, n, VALUE_BLOCKED_NS);
     }
-    known_ns += paused_ns;
+    known_ns += paused_ns + t->absent_ns;
     if (end_ns > start_ns && end_ns - start_ns > known_ns)
         times.rest.elapsed_ns = end_ns - start_ns - known_ns;
     return times;
@@ -283,6 +283,10 @@ static void add_thread(struct collector *c, const struct arena_view *v,
                              .start_ns = since_1970(h, t->start_ns),
                              .end_ns = since_1970(h, t->end_ns ? t->end_ns : c->known_end_ns)};
     uint32_t thread = profile_add_thread(c->writer, &out);
+    if (t->lives > 1)
+        profile_fact_u64(c->writer, CTP_SCOPE_THREAD, thread, "threads", t->lives);
+    if (t->lives > 1 && t->has_other_names)
+        profile_fact_u64(c->writer, CTP_SCOPE_THREAD, thread, "threads_of_other_names", 1);
     if (tree->items.count)
         write_thread(c, v, t, tree, thread, next_node);
     else if (has_rest(c))

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define ARENA_MAGIC   UINT64_C(0x0a616e6572616c6c) /* "llarena\n" */
-#define ARENA_VERSION 12
+#define ARENA_VERSION 13
 
 enum {
     ARENA_NAME_BYTES = 16,
@@ -211,9 +211,10 @@ enum arena_module_kind { MODULE_FILE, MODULE_VDSO, MODULE_OUTSIDE, MODULE_KERNEL
  * sampled: its signal handlers and stacks are its own. */
 enum arena_language { LANGUAGE_GO = 1, LANGUAGE_OCAML = 2 };
 
+/* Threads that begin when many have ended go on with what one of those left: `lives` of them. */
 struct arena_thread {
     uint32_t next;
-    uint32_t tid;
+    uint32_t tid; /* of the last one, as its name and the times when its sample or wait began */
     char name[ARENA_NAME_BYTES];
     uint64_t start_ns;
     uint64_t end_ns;                /* 0: it was still there */
@@ -237,6 +238,9 @@ struct arena_thread {
     uint64_t waits_since_ns;
     uint64_t paused_before_ns; /* how long the program had paused when the thread began, */
     uint64_t paused_ns;        /* and when it ended */
+    uint64_t absent_ns;        /* measured time between the end of one and the start of the next */
+    uint32_t lives;
+    uint32_t has_other_names;                    /* not all of them had the same */
     uint32_t handler_histogram[ARENA_HISTOGRAM]; /* by the logarithm: see histogram_bucket */
 };
 
