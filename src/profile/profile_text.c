@@ -128,8 +128,10 @@ static void print_command_line(FILE *out, const struct profile *p,
     }
 }
 
-static void print_times_and_exit(FILE *out, const struct ctp_process *process)
+static void print_times_and_exit(FILE *out, const struct profile *p, uint32_t index)
 {
+    const struct ctp_process *process = profile_process(p, index);
+    const struct ctp_fact *why = profile_find_fact(p, CTP_SCOPE_PROCESS, index, "restricted");
     const char *separator = "";
     time_t start = (time_t)(process->start_ns / 1000000000);
     struct tm local;
@@ -152,8 +154,12 @@ static void print_times_and_exit(FILE *out, const struct ctp_process *process)
         fprintf(out, "%sbecame another program (exec)", separator);
     else
         fprintf(out, "%sits end was not seen", separator);
-    if (process->flags & CTP_PROCESS_UNATTACHED)
+    if ((process->flags & CTP_PROCESS_UNATTACHED) && !why)
         fputs(", not measured", out);
+    if (why) {
+        fputs(", ", out);
+        print_clean(out, profile_string(p, (uint32_t)why->value), TEXT_MAX_BYTES);
+    }
     putc('\n', out);
 }
 
@@ -205,7 +211,7 @@ static void print_processes(FILE *out, const struct profile *p, bool all)
             putc('\n', out);
         }
         fputs("      ", out);
-        print_times_and_exit(out, process);
+        print_times_and_exit(out, p, i);
         print_threads(out, p, i);
         if (all)
             print_facts(out, p, CTP_SCOPE_PROCESS, i, "      ");

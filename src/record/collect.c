@@ -30,8 +30,10 @@ struct collector {
     uint64_t known_end_ns; /* the same; 0, if it goes on or its end was not seen */
     uint64_t perf_rest[PERF_MOST_EVENTS]; /* what the kernel counted, and no context has */
     bool has_written_rest;
-    bool has_unknown_time;      /* some process ended without a word of its CPU time */
-    uint32_t outside_processes; /* that were recorded from outside, and */
+    bool has_unknown_time;           /* some process ended without a word of its CPU time */
+    double sum_utime_s, sum_stime_s; /* of all processes, each counted once, */
+    double going_on_utime_s, going_on_stime_s; /* and of those that nobody has waited for */
+    uint32_t outside_processes;                /* that were recorded from outside, and */
     uint64_t window_bytes, lost_in_ring;
     uint64_t io_rest[2]; /* bytes read and written by the current process, not attributed yet */
 };
@@ -354,11 +356,19 @@ static void add_unattached(struct collector *c)
                                   .parent = stranger->parent,
                                   .command = profile_add_string(c->writer, stranger->program),
                                   .flags = CTP_PROCESS_UNATTACHED};
+        if (stranger->is_exec)
+            out.flags |= CTP_PROCESS_EXEC;
         bool is_known = false;
-        for (size_t k = 0; k < s->arenas.count && !is_known; k++)
+        for (size_t k = 0; k < s->arenas.count && !is_known && !stranger->is_exec; k++)
             is_known = s->arenas.items[k].pid == stranger->pid;
-        if (!is_known)
-            profile_add_process(c->writer, &out, 0, NULL);
+        if (is_known)
+            continue;
+        uint32_t process = profile_add_process(c->writer, &out, 0, NULL);
+        if (!stranger->why)
+            continue;
+        char *why = must_format("not measured: it %s", stranger->why);
+        profile_fact_string(c->writer, CTP_SCOPE_PROCESS, process, "restricted", why);
+        free(why);
     }
 }
 
@@ -475,6 +485,24 @@ static const char *restriction(const struct arena_header *h)
     return language_consequence(h->languages);
 }
 
+/*
+ * The kernel's sum has the processes that were waited for. Daemons are in it neither while they go
+ * on, nor when they have ended: their parent is init by then.
+ */
+static void add_times(struct collector *c, size_t i)
+{
+    const struct server *s = c->recording->server;
+    if (successor_of(s, i)) /* its time goes on */
+        return;
+    c->sum_utime_s += c->process.utime_s;
+    c->sum_stime_s += c->process.stime_s;
+    if (i && !is_same_process(&s->arenas.items[0], &s->arenas.items[i]) &&
+        server_arena_in_use(s, i)) {
+        c->going_on_utime_s += c->process.utime_s;
+        c->going_on_stime_s += c->process.stime_s;
+    }
+}
+
 static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
 {
     struct server_arena *a = &c->recording->server->arenas.items[i];
@@ -497,6 +525,7 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     c->process.threads_not_sampled = h->threads_not_sampled;
     c->process.utime_s = h->utime_ns ? (double)h->utime_ns / 1e9 : a->utime_s;
     c->process.stime_s = h->utime_ns ? (double)h->stime_ns / 1e9 : a->stime_s;
+    add_times(c, i);
     c->has_unknown_time |= c->process.utime_s == 0 && c->process.stime_s == 0 && a->is_gone;
     add_facts(c, CTP_SCOPE_PROCESS, process, &c->process);
     add_job(c, CTP_SCOPE_PROCESS, process);
@@ -509,6 +538,11 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
         profile_fact_string(c->writer, CTP_SCOPE_PROCESS, process, "restricted", consequence);
     totals_add(&c->all, &c->process);
     frames_end(&c->frames);
+}
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
 }
 
 int collect_profile(const struct recording *recording, struct ct_error *err)
@@ -546,8 +580,8 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     }
     add_unattached(&c);
     if (recording->has_usage) { /* the kernel's own sum, where there is one, is better */
-        c.all.utime_s = recording->utime_s;
-        c.all.stime_s = recording->stime_s;
+        c.all.utime_s = larger(recording->utime_s + c.going_on_utime_s, c.sum_utime_s);
+        c.all.stime_s = larger(recording->stime_s + c.going_on_stime_s, c.sum_stime_s);
     } else if (c.has_unknown_time) { /* a part is not the sum */
         c.all.utime_s = c.all.stime_s = 0;
     }

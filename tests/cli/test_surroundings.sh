@@ -36,6 +36,63 @@ odd_path() { # events
 check "an installation path with a space and a colon" odd_path cpu
 check "the same with events" odd_path wall,malloc
 
+# A child that nothing can be loaded into is listed with the reason, however short it is.
+printf '%s\n' 'int main(void) { return 0; }' >"$work/nothing.c"
+gcc -static -o "$work/static" "$work/nothing.c"
+static_child() { # options of record
+    (cd "$work" && "$CALLTRAIL" record "$@" -o p.ctp -- sh -c './static; ./static; exit 0') || return 1
+    "$CALLTRAIL" info --json "$work/p.ctp" | python3 -c '
+import json, sys
+found = [p for p in json.load(sys.stdin)["processes"] if p["command"].endswith("/static")]
+assert len(found) == 2, found
+assert all(not p["attached"] and "statically linked" in p["restricted"] for p in found), found'
+    "$CALLTRAIL" report "$work/p.ctp" | grep -q '2 processes were seen, but not measured: static and 1 more'
+}
+check "static children are listed" static_child -e malloc
+check "static children are listed under exact" static_child --engine exact
+
+# A daemon is in nobody's account: its CPU time is its own, and the rate is that of all samples in all of it.
+cat >"$work/outlives.c" <<'C'
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+static void burn(long user_us)
+{
+    struct rusage u;
+    do {
+        for (volatile int i = 0; i < 2000000; i++) { }
+        getrusage(RUSAGE_SELF, &u);
+    } while (u.ru_utime.tv_sec * 1000000 + u.ru_utime.tv_usec < user_us);
+}
+int main(void)
+{
+    int ends[2];
+    char byte;
+    if (pipe(ends)) return 1;
+    if (fork() == 0) {
+        setsid();
+        if (fork()) _exit(0);
+        burn(600000);
+        printf("%d\n", (int)getpid());
+        fflush(stdout);
+        if (write(ends[1], "", 1) != 1) return 1;
+        for (;;) pause();
+    }
+    burn(100000);
+    return read(ends[0], &byte, 1) != 1;
+}
+C
+gcc -O1 -o "$work/outlives" "$work/outlives.c"
+daemon() {
+    "$CALLTRAIL" record -o "$work/p.ctp" -- "$work/outlives" >"$work/daemon" || return 1
+    kill "$(cat "$work/daemon")"
+    "$CALLTRAIL" info --json "$work/p.ctp" | python3 -c '
+import json, sys
+info = json.load(sys.stdin)
+assert info["utime_s"] > 0.5 and info["rate_got_hz"] < 1500, (info["utime_s"], info["rate_got_hz"])'
+}
+check "the CPU time of a daemon counts" daemon
+
 # A signal for the whole group reaches the program once; one for the supervisor is passed on. The second comes
 # behind the first, by its number: when it is there, so is whatever the first had become.
 cat >"$work/group.c" <<'C'
