@@ -8,6 +8,7 @@
 #include "record/grow.h"
 #include "record/language.h"
 #include "record/metrics.h"
+#include "record/strangers.h"
 #include "record/totals.h"
 
 #include <string.h>
@@ -346,32 +347,6 @@ static uint64_t known_end_of(const struct server *s, size_t i)
     return a->header->said_ns ? a->header->said_ns : a->gone_ns;
 }
 
-/* Children that were seen, but never said hello. */
-static void add_unattached(struct collector *c)
-{
-    const struct server *s = c->recording->server;
-    for (size_t i = 0; i < s->strangers.count; i++) {
-        const struct server_stranger *stranger = &s->strangers.items[i];
-        struct ctp_process out = {.pid = stranger->pid,
-                                  .parent = stranger->parent,
-                                  .command = profile_add_string(c->writer, stranger->program),
-                                  .flags = CTP_PROCESS_UNATTACHED};
-        if (stranger->is_exec)
-            out.flags |= CTP_PROCESS_EXEC;
-        bool is_known = false;
-        for (size_t k = 0; k < s->arenas.count && !is_known && !stranger->is_exec; k++)
-            is_known = s->arenas.items[k].pid == stranger->pid;
-        if (is_known)
-            continue;
-        uint32_t process = profile_add_process(c->writer, &out, 0, NULL);
-        if (!stranger->why)
-            continue;
-        char *why = must_format("not measured: it %s", stranger->why);
-        profile_fact_string(c->writer, CTP_SCOPE_PROCESS, process, "restricted", why);
-        free(why);
-    }
-}
-
 static uint32_t add_process(struct collector *c, size_t i)
 {
     const struct server *s = c->recording->server;
@@ -578,7 +553,7 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
         c.last_count = last_counts.items[i];
         collect_arena(&c, i, &nodes);
     }
-    add_unattached(&c);
+    strangers_write(recording->server, c.writer);
     if (recording->has_usage) { /* the kernel's own sum, where there is one, is better */
         c.all.utime_s = larger(recording->utime_s + c.going_on_utime_s, c.sum_utime_s);
         c.all.stime_s = larger(recording->stime_s + c.going_on_stime_s, c.sum_stime_s);

@@ -1,5 +1,6 @@
 #include "base/clock.h"
 #include "record/collect.h"
+#include "record/leftovers.h"
 #include "record/outside/outside_children.h"
 #include "record/outside/outside_run.h"
 #include "record/perf_samples.h"
@@ -444,6 +445,7 @@ static int open_server(struct server *server, const struct record_options *optio
                      (options->verify ? CHANNEL_VERIFY : 0u) |
                      (engine->edits && options->duration_s > 0 ? CHANNEL_DETACHES : 0u) |
                      (needs_threads_apart(options) ? CHANNEL_APART : 0u);
+    leftovers_settle(stderr);
     CT_TRY(server_open(server, choose_period_ns(options, &events), flags, err));
     if (server->maps.cache.warning.text[0])
         fprintf(stderr, "calltrail: warning: %s\n", server->maps.cache.warning.text);

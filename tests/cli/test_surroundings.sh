@@ -93,6 +93,40 @@ assert info["utime_s"] > 0.5 and info["rate_got_hz"] < 1500, (info["utime_s"], i
 }
 check "the CPU time of a daemon counts" daemon
 
+# What a recording that was killed has left in memory is on a disk after the next one, smaller, and whole.
+cat >"$work/left.py" <<'P'
+import atexit, glob, os, re, shutil, subprocess, sys
+calltrail, work = sys.argv[1:]
+run = subprocess.Popen([calltrail, "record", "--engine", "exact", "-o", work + "/l.ctp", "perl", "-e",
+                        "sub f { } f() for 1..1000; $| = 1; print qq(ready\\n); <STDIN>"],
+                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+run.stdout.readline()
+place, = [os.path.dirname(name) for name in glob.glob("/dev/shm/calltrail-*/supervisor")
+          if open(name).read().split()[0] == str(run.pid)]
+atexit.register(shutil.rmtree, place, ignore_errors=True)
+run.kill()
+run.wait()
+run.stdin.close()          # the program ends,
+while run.stdout.read():   # and this is its end
+    pass
+before = os.stat(place + "/0.arena").st_blocks
+os.utime(place + "/supervisor", (0, 0))
+after = subprocess.run([calltrail, "record", "-o", work + "/l.ctp", "true"], stderr=subprocess.PIPE, text=True,
+                       env={**os.environ, "TMPDIR": work}).stderr
+said = re.search(r"a recording that was killed has left perl, .* it is in (\S+) now", after)
+assert said and not os.path.exists(place), after
+now = said.group(1)
+try:
+    assert os.stat(now + "/0.arena").st_blocks < before / 2, (os.stat(now + "/0.arena").st_blocks, before)
+    subprocess.run([calltrail, "recover", "-o", work + "/l.ctp", now], check=True)
+    assert not os.path.exists(now)
+finally:
+    shutil.rmtree(now, ignore_errors=True)
+calls = subprocess.run([calltrail, "report", "--view", "flat", work + "/l.ctp"], stdout=subprocess.PIPE, text=True).stdout
+assert "Perl_" in calls or "perl+" in calls, calls
+P
+[ "$(stat -f -c %T /dev/shm)" = tmpfs ] && check "what a killed recording has left goes to a disk" timeout 60 python3 "$work/left.py" "$CALLTRAIL" "$work"
+
 # A signal for the whole group reaches the program once; one for the supervisor is passed on. The second comes
 # behind the first, by its number: when it is there, so is whatever the first had become.
 cat >"$work/group.c" <<'C'
