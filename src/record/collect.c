@@ -495,6 +495,8 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     c->process.sites = h->sites;
     c->process.sites_not_edited = h->sites_not_edited;
     c->process.modules_not_edited = h->modules_not_edited;
+    c->process.functions_not_edited = h->functions_not_edited;
+    c->process.unknown_bytes = h->unknown_bytes;
     for (unsigned k = 0; k < ARENA_LOSSES; k++)
         c->process.lost += h->lost[k];
     c->process.threads_not_sampled = h->threads_not_sampled;

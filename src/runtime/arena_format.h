@@ -119,7 +119,9 @@ struct arena_header {
     uint64_t settings[ENGINE_SETTINGS];       /* the engine's options */
     uint64_t engine_process[ENGINE_PROCESS];  /* what it says of the process */
     _Atomic uint64_t sites, sites_not_edited; /* of the modules that were edited */
-    _Atomic uint32_t modules_not_edited;      /* of those that were to be */
+    _Atomic uint64_t unknown_bytes;           /* of their code, in which no site was looked for, */
+    _Atomic uint32_t functions_not_edited; /* and their functions that are not all instructions */
+    _Atomic uint32_t modules_not_edited;   /* of those that were to be */
     uint32_t not_resumed; /* the program paused and went on, and its calls are not counted since */
     _Atomic uint32_t detach; /* the supervisor's word: put the code back */
     uint32_t is_detached;    /* and it is */
