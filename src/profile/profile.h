@@ -196,6 +196,9 @@ struct profile_range profile_facts_of(const struct profile *profile, enum ctp_sc
 const struct ctp_fact *profile_find_fact(const struct profile *profile, enum ctp_scope scope,
                                          uint32_t index, const char *key);
 
+/* How many threads a thread of the profile stands for, one after the other: many have ended. */
+uint64_t profile_thread_lives(const struct profile *profile, uint32_t thread);
+
 /* The value of a fact of type CTP_F64. */
 double profile_fact_double(const struct ctp_fact *fact);
 

@@ -190,3 +190,9 @@ const char *profile_node_name(const struct profile *p, uint32_t node, char *text
         snprintf(text, room, "0x%" PRIx64, frame->offset);
     return text;
 }
+
+uint64_t profile_thread_lives(const struct profile *p, uint32_t thread)
+{
+    const struct ctp_fact *fact = profile_find_fact(p, CTP_SCOPE_THREAD, thread, "threads");
+    return fact && fact->type == CTP_U64 && fact->value > 1 ? fact->value : 1;
+}

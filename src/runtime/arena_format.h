@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define ARENA_MAGIC   UINT64_C(0x0a616e6572616c6c) /* "llarena\n" */
-#define ARENA_VERSION 12
+#define ARENA_VERSION 13
 
 enum {
     ARENA_NAME_BYTES = 16,
@@ -119,7 +119,9 @@ struct arena_header {
     uint64_t settings[ENGINE_SETTINGS];       /* the engine's options */
     uint64_t engine_process[ENGINE_PROCESS];  /* what it says of the process */
     _Atomic uint64_t sites, sites_not_edited; /* of the modules that were edited */
-    _Atomic uint32_t modules_not_edited;      /* of those that were to be */
+    _Atomic uint64_t unknown_bytes;           /* of their code, in which no site was looked for, */
+    _Atomic uint32_t functions_not_edited; /* and their functions that are not all instructions */
+    _Atomic uint32_t modules_not_edited;   /* of those that were to be */
     uint32_t not_resumed; /* the program paused and went on, and its calls are not counted since */
     _Atomic uint32_t detach; /* the supervisor's word: put the code back */
     uint32_t is_detached;    /* and it is */
@@ -211,9 +213,10 @@ enum arena_module_kind { MODULE_FILE, MODULE_VDSO, MODULE_OUTSIDE, MODULE_KERNEL
  * sampled: its signal handlers and stacks are its own. */
 enum arena_language { LANGUAGE_GO = 1, LANGUAGE_OCAML = 2 };
 
+/* Threads that begin when many have ended go on with what one of those left: `lives` of them. */
 struct arena_thread {
     uint32_t next;
-    uint32_t tid;
+    uint32_t tid; /* of the last one, as its name and the times when its sample or wait began */
     char name[ARENA_NAME_BYTES];
     uint64_t start_ns;
     uint64_t end_ns;                /* 0: it was still there */
@@ -237,6 +240,9 @@ struct arena_thread {
     uint64_t waits_since_ns;
     uint64_t paused_before_ns; /* how long the program had paused when the thread began, */
     uint64_t paused_ns;        /* and when it ended */
+    uint64_t absent_ns;        /* measured time between the end of one and the start of the next */
+    uint32_t lives;
+    uint32_t has_other_names;                    /* not all of them had the same */
     uint32_t handler_histogram[ARENA_HISTOGRAM]; /* by the logarithm: see histogram_bucket */
 };
 

@@ -48,6 +48,7 @@ struct guest {
     _Atomic(const struct walk_modules *) modules;
     _Atomic uint32_t thread_list_lock;
     struct thread *threads;
+    uint32_t threads_apart; /* that have ended; see threads_ended.c */
     struct heap_state heap;
     struct exec_room exec_rooms[EXEC_ROOMS];
     /* Room in the arena was waited for once, and none came: it is not waited for again. */

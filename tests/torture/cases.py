@@ -89,8 +89,17 @@ def threads(least, *names):
     def check(result):
         found = [thread["name"] for thread in result.info["threads"]]
         missing = [name for name in names if name not in found]
-        if len(found) < least or missing:
-            return "%d threads, not %d; without %s" % (len(found), least, missing or "a name missing")
+        count = sum(thread.get("threads", 1) for thread in result.info["threads"])
+        if count < least or missing:
+            return "%d threads, not %d; without %s" % (count, least, missing or "a name missing")
+    return check
+
+
+def arena_bytes(most):
+    """What all processes have left in their arenas."""
+    def check(result):
+        if result.info["arena_bytes"] > most:
+            return "%d bytes of the arena are in use, not %d" % (result.info["arena_bytes"], most)
     return check
 
 
@@ -134,6 +143,15 @@ def seen_or_lost(function, least):
         if got + lost < least:
             return "%.0f ms in %s and %.0f ms lost, not %d" % (got, function, lost, least)
     return check
+
+
+def succession(result):
+    """Row 8: what each of the threads asked for is there, whosever record it is in."""
+    calls = collections.Counter()
+    for stack, value in result.stacks_of("malloc_calls"):
+        calls.update({name: value for name in {name for _, name in stack}})
+    wrong = {name: calls[name] for name in ("take_kept", "take_and_free") if calls[name] != 6000}
+    return "calls of malloc below: %s, not 6000" % wrong if wrong else None
 
 
 def part_of(name):
@@ -425,6 +443,11 @@ CASES = [
     life("short", 3001),
     life("detached", 201, "detached"),
     life("exit", 2, "outlives-main"),
+    Case("r08_succession", record_options=["-e", "malloc/1,heap/1,wall,cpu"], burns=False,
+         checks=[threads(6001), arena_bytes(24 << 20), succession]),
+    Case("r08_succession_exact", "r08_succession.c", record_options=["--engine", "exact", "-e", "cpu"],
+         burns=False,
+         checks=[threads(6001), arena_bytes(24 << 20), truth]),
     # 1: system calls that must not be interrupted
     Case("r01_eintr", checks=[ms("timeouts", 20), ms("ping_pong", 10)]),
     # 3, 4: modules that come and go

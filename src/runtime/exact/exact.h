@@ -168,6 +168,9 @@ struct arena_record *records_bound(struct records *r, struct arena_record *unbou
  * as in struct engine. */
 void records_forget_targets(uint64_t start, uint64_t end, uint64_t since);
 
+/* The same of a thread that has ended, in whatever modules: its records are to be used again. */
+void records_forget_all_targets(struct records *r);
+
 /* A record below the root for stacks whose outer frames are not known. */
 struct arena_record *records_gap(struct records *r, uint32_t walk_end);
 
