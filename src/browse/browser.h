@@ -3,7 +3,7 @@
  * can be folded, searched and narrowed down.
  *
  *   screen        the terminal, its keys (ncurses)
- *   rows          the list: what is open, what is selected (over query/unfold)
+ *   folding       the list: what is open, what is selected (over query/unfold)
  *   list          how the rows look
  *   source_page, help_page, prompt
  *   browser       what the keys do

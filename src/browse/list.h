@@ -4,7 +4,7 @@
 #ifndef BROWSE_LIST_H
 #define BROWSE_LIST_H
 
-#include "browse/rows.h"
+#include "browse/folding.h"
 #include "browse/screen.h"
 #include "query/amount.h"
 

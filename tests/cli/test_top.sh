@@ -98,12 +98,19 @@ for line in open(screen).read().splitlines()[2:-1]:
     own, line = ("", line) if kind == "callers" else (line[:8].strip(), line[8:])
     name = re.sub(r"^[-+ .]*(?=\S)", "", line[21:])
     shown.append((own, line[:8].strip(), name))
-def plain(row):  # without the module, which report has in a column of its own; controls are text
-    name = re.sub(r" (\[[^]]*\]|\(after .*\))$", "", row[2])
-    name = re.sub("[\0-\x1f\x7f-\x9f]", lambda c: "".join(f"\\x{b:02x}" for b in c[0].encode()), name)
-    return row[0], row[1], re.sub("[^ -~]|[?]", "", name)[:300]
-shown = [plain(row) for row in shown]
-wanted = [plain(row) for row in wanted]
+modules = {row["module"] for row in rows}
+def plain(name):  # without controls, which are text on the screen, and not to the end of what is too long
+    return re.sub(r"[^ -~]|[?]|\\x[0-9a-f]{2}", "", name)[:300]
+modules = {plain(module) for module in modules if module}
+def without_module(name):  # which report has in a column of its own
+    name = re.sub(r" \(after .*\)$", "", name)
+    for module in modules:
+        for behind in f" [{module}]", f" {module}":
+            if name.endswith(behind) and behind.strip()[0] == "[":
+                return name[:-len(behind)]
+    return name
+shown = [(own, share, without_module(plain(name))) for own, share, name in shown]
+wanted = [(own, share, plain(name)) for own, share, name in wanted]
 key = sorted if kind == "functions" else list  # rows of equal cost are in no order there
 if key(shown) != key(wanted):
     for a, b in zip(key(shown), key(wanted)):

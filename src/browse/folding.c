@@ -1,4 +1,4 @@
-#include "browse/rows.h"
+#include "browse/folding.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /*
  * The rows of a list that can be folded: which are there, which is selected.
  */
-#ifndef BROWSE_ROWS_H
-#define BROWSE_ROWS_H
+#ifndef BROWSE_FOLDING_H
+#define BROWSE_FOLDING_H
 
 #include "query/unfold.h"
 
