@@ -7,6 +7,7 @@
 /* argv[0] is the command's own name. They return the exit status: 0, 1 failure, 2 usage. */
 int cmd_record(int argc, char **argv);
 int cmd_report(int argc, char **argv);
+int cmd_top(int argc, char **argv);
 int cmd_kctx(int argc, char **argv);
 int cmd_view(int argc, char **argv);
 int cmd_html(int argc, char **argv);

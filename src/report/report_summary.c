@@ -4,11 +4,11 @@
  */
 #include "query/digest.h"
 #include "query/facts.h"
+#include "query/shorten.h"
 #include "query/wrappers.h"
 #include "report/advice.h"
 #include "report/drawing.h"
 #include "report/report.h"
-#include "report/shorten.h"
 
 #include <inttypes.h>
 #include <string.h>

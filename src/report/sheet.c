@@ -1,6 +1,6 @@
 #include "report/sheet.h"
 
-#include "report/shorten.h"
+#include "query/shorten.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

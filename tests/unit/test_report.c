@@ -6,7 +6,7 @@
 #include "export/export.h"
 #include "query/flat.h"
 #include "report/report.h"
-#include "report/shorten.h"
+#include "query/shorten.h"
 
 enum { ROUNDS = 150 };
 
