@@ -19,6 +19,7 @@ int cmd_merge(int argc, char **argv);
 int cmd_recover(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_map(int argc, char **argv);
+int cmd_infer(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 
 /* "calltrail COMMAND: message" and a hint on stderr; returns 2. */
