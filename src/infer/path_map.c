@@ -1,6 +1,5 @@
 #include "infer/path_map.h"
 
-#include "base/key_set.h"
 #include "base/search.h"
 
 #include <inttypes.h>
@@ -83,6 +82,32 @@ static void index_contexts(struct path_map *map)
     }
 }
 
+struct code_key {
+    uint64_t offset;
+    uint32_t module, unused;
+};
+
+/* By module and offset, the functions and the places of calls; of several the first. */
+static void index_code(struct path_map *map)
+{
+    const struct profile *p = &map->profile;
+    key_set_init(&map->functions, sizeof(struct code_key));
+    key_set_init(&map->places, sizeof(struct code_key));
+    for (uint32_t i = 0; i < profile_function_count(p); i++) {
+        struct code_key key = {profile_function(p, i)->offset, profile_function(p, i)->module, 0};
+        uint32_t before = map->functions.count;
+        if (key_set_add(&map->functions, &key) == before)
+            vec_push(&map->function_numbers, i);
+    }
+    for (uint32_t i = 0; i < profile_frame_count(p); i++) {
+        struct code_key key = {profile_frame(p, i)->offset, profile_frame(p, i)->module, 0};
+        uint32_t before = map->places.count;
+        if ((profile_frame(p, i)->flags & CTP_FRAME_RETURN) &&
+            key_set_add(&map->places, &key) == before)
+            vec_push(&map->place_numbers, i);
+    }
+}
+
 /* Of a profile that is open, and stays so with the map. */
 static int take_profile(struct path_map *map, struct ct_error *err)
 {
@@ -91,10 +116,12 @@ static int take_profile(struct path_map *map, struct ct_error *err)
         status = profile_validate(&map->profile, err);
     for (uint32_t i = 0; i < map->profile.node_count && status == CT_OK; i++)
         status = check_node(&map->profile, i, err);
-    if (status == CT_OK)
+    if (status == CT_OK) {
         index_contexts(map);
-    else
+        index_code(map);
+    } else {
         profile_close(&map->profile);
+    }
     return status;
 }
 
@@ -117,6 +144,10 @@ void path_map_close(struct path_map *map)
 {
     free(map->contexts);
     free(map->first);
+    key_set_free(&map->functions);
+    key_set_free(&map->places);
+    vec_free(&map->function_numbers);
+    vec_free(&map->place_numbers);
     profile_close(&map->profile);
 }
 
@@ -136,6 +167,34 @@ uint32_t path_map_find(const struct path_map *map, uint32_t function, uint64_t h
         to++;
     *first = own + from;
     return to - from;
+}
+
+uint32_t path_map_module(const struct path_map *map, const uint8_t *build_id, uint32_t size)
+{
+    for (uint32_t i = 0; i < profile_module_count(&map->profile); i++) {
+        const struct ctp_module *m = profile_module(&map->profile, i);
+        if (size && m->build_id_size == size && memcmp(m->build_id, build_id, size) == 0)
+            return i;
+    }
+    return CTP_NONE;
+}
+
+uint32_t path_map_function(const struct path_map *map, uint32_t module, uint64_t offset)
+{
+    struct code_key key = {offset, module, 0};
+    uint32_t number;
+    return module != CTP_NONE && key_set_find(&map->functions, &key, &number)
+               ? map->function_numbers.items[number]
+               : CTP_NONE;
+}
+
+uint32_t path_map_place(const struct path_map *map, uint32_t module, uint64_t offset)
+{
+    struct code_key key = {offset, module, 0};
+    uint32_t number;
+    return module != CTP_NONE && key_set_find(&map->places, &key, &number)
+               ? map->place_numbers.items[number]
+               : CTP_NONE;
 }
 
 uint32_t path_map_caller(const struct path_map *map, uint32_t node)
@@ -193,40 +252,6 @@ static int find_module(const struct path_map *map, const struct profile *p, uint
     return CT_OK;
 }
 
-struct name_key {
-    uint64_t offset;
-    uint32_t module, flags;
-};
-
-/* By their keys, the numbers of the map's functions or frames. */
-static void list_names(const struct profile *p, bool frames, struct key_set *set, uint32_t *numbers)
-{
-    uint32_t count = frames ? profile_frame_count(p) : profile_function_count(p);
-    key_set_init(set, sizeof(struct name_key));
-    for (uint32_t i = 0; i < count; i++) {
-        struct name_key key = {0};
-        if (frames)
-            key = (struct name_key){profile_frame(p, i)->offset, profile_frame(p, i)->module,
-                                    profile_frame(p, i)->flags & CTP_FRAME_RETURN};
-        else
-            key = (struct name_key){profile_function(p, i)->offset, profile_function(p, i)->module,
-                                    0};
-        uint32_t before = set->count, number = key_set_add(set, &key);
-        if (number == before)
-            numbers[number] = i;
-    }
-}
-
-static uint32_t find_name(const struct key_set *set, const uint32_t *numbers,
-                          const uint32_t *modules, uint32_t count, struct name_key key)
-{
-    uint32_t number;
-    if (key.module >= count || modules[key.module] == CTP_NONE)
-        return CTP_NONE;
-    key.module = modules[key.module];
-    return key_set_find(set, &key, &number) ? numbers[number] : CTP_NONE;
-}
-
 int path_names_make(const struct path_map *map, const struct profile *p, struct path_names *out,
                     struct ct_error *err)
 {
@@ -237,29 +262,20 @@ int path_names_make(const struct path_map *map, const struct profile *p, struct 
             free(modules);
             return CT_ERROR;
         }
-    struct key_set set;
-    uint32_t most = profile_frame_count(&map->profile) + profile_function_count(&map->profile) + 1;
-    uint32_t *numbers = must_calloc(most, sizeof *numbers);
     out->functions = must_calloc((size_t)profile_function_count(p) + 1, sizeof *out->functions);
     out->frames = must_calloc((size_t)profile_frame_count(p) + 1, sizeof *out->frames);
-    list_names(&map->profile, false, &set, numbers);
     for (uint32_t i = 0; i < profile_function_count(p); i++) {
         const struct ctp_function *f = profile_function(p, i);
-        out->functions[i] = find_name(&set, numbers, modules, count,
-                                      (struct name_key){f->offset, f->module, 0});
+        out->functions[i] = f->module < count
+                                ? path_map_function(map, modules[f->module], f->offset)
+                                : CTP_NONE;
     }
-    key_set_free(&set);
-    list_names(&map->profile, true, &set, numbers);
     for (uint32_t i = 0; i < profile_frame_count(p); i++) {
         const struct ctp_frame *f = profile_frame(p, i);
-        out->frames[i] = f->gap != CTP_GAP_NONE
-                             ? CTP_NONE
-                             : find_name(&set, numbers, modules, count,
-                                         (struct name_key){f->offset, f->module,
-                                                           f->flags & CTP_FRAME_RETURN});
+        out->frames[i] = f->module < count && (f->flags & CTP_FRAME_RETURN)
+                             ? path_map_place(map, modules[f->module], f->offset)
+                             : CTP_NONE;
     }
-    key_set_free(&set);
-    free(numbers);
     free(modules);
     return CT_OK;
 }

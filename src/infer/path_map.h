@@ -12,6 +12,7 @@
 #ifndef INFER_PATH_MAP_H
 #define INFER_PATH_MAP_H
 
+#include "base/key_set.h"
 #include "profile/profile.h"
 
 #include <stdbool.h>
@@ -38,6 +39,9 @@ struct path_map {
     struct path_context *contexts; /* by function, height, falling weight, node */
     uint32_t count;
     uint32_t *first; /* of each function's contexts; one more at the end */
+    struct key_set functions, places; /* of the code, by module and offset, */
+    VEC(uint32_t) function_numbers;   /* and their numbers in the tables of functions */
+    VEC(uint32_t) place_numbers;      /* and of frames */
 };
 
 int path_map_open(const char *path, struct path_map *out, struct ct_error *err);
@@ -50,6 +54,12 @@ void path_map_close(struct path_map *map);
 /* The contexts that an identifier may stand for, heaviest first; returns how many. */
 uint32_t path_map_find(const struct path_map *map, uint32_t function, uint64_t height_bytes,
                        const struct path_context **first);
+
+/* The map's module of a build-id; its function that begins there, and the frame of the place of a
+ * call with that return address. CTP_NONE: training did not see it. */
+uint32_t path_map_module(const struct path_map *map, const uint8_t *build_id, uint32_t size);
+uint32_t path_map_function(const struct path_map *map, uint32_t module, uint64_t offset);
+uint32_t path_map_place(const struct path_map *map, uint32_t module, uint64_t offset);
 
 /* The place that called: a node with a return address, or CTP_NONE, when there is none above. */
 uint32_t path_map_caller(const struct path_map *map, uint32_t node);
