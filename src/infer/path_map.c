@@ -108,6 +108,32 @@ static void index_code(struct path_map *map)
     }
 }
 
+struct child_key {
+    uint32_t parent, frame;
+};
+
+/* Nodes are numbered as in the profile, less one: the root is the first. */
+static int index_nodes(struct path_map *map, struct ct_error *err)
+{
+    const struct profile *p = &map->profile;
+    key_set_init(&map->children, sizeof(struct child_key));
+    key_set_init(&map->called, sizeof(struct child_key));
+    map->outermost = must_calloc(p->node_count ? p->node_count : 1, sizeof *map->outermost);
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        uint32_t parent = profile_parent(p, i), frame = profile_node_frame(p, i);
+        struct child_key key = {parent, frame}, call = {parent, profile_frame(p, frame)->function};
+        map->outermost[i] = parent == CTP_NONE ? CTP_NONE
+                            : parent == 0      ? frame
+                                               : map->outermost[parent];
+        if ((parent == CTP_NONE) != (i == 0) || (i && key_set_add(&map->children, &key) != i - 1))
+            return ct_fail(err, "%s: the path map is damaged: node %" PRIu32 " is there twice",
+                           p->name, i);
+        if (i && is_context(p, i))
+            key_set_add(&map->called, &call);
+    }
+    return CT_OK;
+}
+
 /* Of a profile that is open, and stays so with the map. */
 static int take_profile(struct path_map *map, struct ct_error *err)
 {
@@ -116,12 +142,15 @@ static int take_profile(struct path_map *map, struct ct_error *err)
         status = profile_validate(&map->profile, err);
     for (uint32_t i = 0; i < map->profile.node_count && status == CT_OK; i++)
         status = check_node(&map->profile, i, err);
-    if (status == CT_OK) {
-        index_contexts(map);
-        index_code(map);
-    } else {
+    if (status != CT_OK) {
         profile_close(&map->profile);
+        return status;
     }
+    index_contexts(map);
+    index_code(map);
+    status = index_nodes(map, err);
+    if (status != CT_OK)
+        path_map_close(map);
     return status;
 }
 
@@ -144,6 +173,9 @@ void path_map_close(struct path_map *map)
 {
     free(map->contexts);
     free(map->first);
+    free(map->outermost);
+    key_set_free(&map->children);
+    key_set_free(&map->called);
     key_set_free(&map->functions);
     key_set_free(&map->places);
     vec_free(&map->function_numbers);
@@ -197,18 +229,24 @@ uint32_t path_map_place(const struct path_map *map, uint32_t module, uint64_t of
                : CTP_NONE;
 }
 
+uint32_t path_map_child(const struct path_map *map, uint32_t node, uint32_t frame)
+{
+    struct child_key key = {node, frame};
+    uint32_t number;
+    return key_set_find(&map->children, &key, &number) ? number + 1 : CTP_NONE;
+}
+
+bool path_map_calls(const struct path_map *map, uint32_t node, uint32_t function)
+{
+    struct child_key key = {node, function};
+    uint32_t number;
+    return key_set_find(&map->called, &key, &number);
+}
+
 uint32_t path_map_caller(const struct path_map *map, uint32_t node)
 {
     uint32_t parent = profile_parent(&map->profile, node);
     return profile_parent(&map->profile, parent) == CTP_NONE ? CTP_NONE : parent;
-}
-
-uint32_t path_outermost(const struct profile *p, uint32_t node)
-{
-    uint32_t outermost = CTP_NONE;
-    for (uint32_t parent; (parent = profile_parent(p, node)) != CTP_NONE; node = parent)
-        outermost = node;
-    return outermost;
 }
 
 /* --- the names of a profile --------------------------------------------------------------------

@@ -39,6 +39,9 @@ struct path_map {
     struct path_context *contexts; /* by function, height, falling weight, node */
     uint32_t count;
     uint32_t *first; /* of each function's contexts; one more at the end */
+    uint32_t *outermost; /* of each node, the frame of the outermost place above it, or CTP_NONE */
+    struct key_set children; /* nodes but the root, by parent and frame; */
+    struct key_set called;   /* functions, by the node of the place that called */
     struct key_set functions, places; /* of the code, by module and offset, */
     VEC(uint32_t) function_numbers;   /* and their numbers in the tables of functions */
     VEC(uint32_t) place_numbers;      /* and of frames */
@@ -61,6 +64,10 @@ uint32_t path_map_module(const struct path_map *map, const uint8_t *build_id, ui
 uint32_t path_map_function(const struct path_map *map, uint32_t module, uint64_t offset);
 uint32_t path_map_place(const struct path_map *map, uint32_t module, uint64_t offset);
 
+/* The node below another with this frame, and whether this function was called from there. */
+uint32_t path_map_child(const struct path_map *map, uint32_t node, uint32_t frame);
+bool path_map_calls(const struct path_map *map, uint32_t node, uint32_t function);
+
 /* The place that called: a node with a return address, or CTP_NONE, when there is none above. */
 uint32_t path_map_caller(const struct path_map *map, uint32_t node);
 
@@ -76,8 +83,5 @@ struct path_names {
 int path_names_make(const struct path_map *map, const struct profile *profile,
                     struct path_names *out, struct ct_error *err);
 void path_names_free(struct path_names *names);
-
-/* What is outermost in a chain of callers, below its root: CTP_NONE for a root. */
-uint32_t path_outermost(const struct profile *profile, uint32_t node);
 
 #endif

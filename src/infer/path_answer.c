@@ -1,0 +1,30 @@
+#include "infer/path_answer.h"
+
+static bool is_whole(const struct path_map *map, const struct path_query *q,
+                     const struct path_context *context)
+{
+    uint32_t node = profile_parent(&map->profile, context->node);
+    for (uint32_t i = 0; i < q->inner_count && node != CTP_NONE; i++)
+        node = path_map_child(map, node, q->inner[i]);
+    return node != CTP_NONE && path_map_calls(map, node, q->leaf);
+}
+
+void path_answer_find(const struct path_map *map, const struct path_query *q,
+                      struct path_answer *a)
+{
+    const struct path_context *first;
+    uint32_t count = path_map_find(map, q->function, q->height_bytes, &first);
+    a->candidates.count = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (map->outermost[first[i].node] == q->outermost)
+            vec_push(&a->candidates,
+                     (struct path_candidate){&first[i], is_whole(map, q, &first[i])});
+    a->quality = !a->candidates.count                                                ? PATH_MISSING
+                 : a->candidates.count == 1 && a->candidates.items[0].is_whole ? PATH_PRECISE
+                                                                                     : PATH_AMBIGUOUS;
+}
+
+void path_answer_free(struct path_answer *a)
+{
+    vec_free(&a->candidates);
+}
