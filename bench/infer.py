@@ -23,15 +23,18 @@ def of(name):
 
 
 PROGRAMS = {
-    "perl": (of("perl"), 1, 2),
-    "python3": (of("python3"), 1, 2),
-    "lua5.4": (of("lua5.4"), 1, 3),
-    "bash": (lambda f, n: ["bash", os.path.join(root, "tests/exact/work.bash"), str(n)], 1, 2),
-    "sqlite3": (of("sqlite3"), 1, 3),
-    "cc1": (of("cc1"), 1, 2),
+    "perl": (of("perl"), 2, 20),
+    "python3": (of("python3"), 1, 6),
+    "lua5.4": (of("lua5.4"), 1, 12),
+    "bash": (lambda f, n: ["bash", os.path.join(root, "tests/exact/work.bash"), str(n)], 100, 1500),
+    "sqlite3": (of("sqlite3"), 1, 8),
+    "cc1": (of("cc1"), 1, 8),
     "x264": (lambda f, n: ["x264", "--quiet", "--no-progress", "--threads", "1", "--preset", "medium", "-o", "out.264",
                            os.path.join(f, "in.y4m")], 1, 2),
 }
+
+# Its stack is aligned to 64 bytes, and where it begins is random: there are four heights of everything.
+RUNS = {"x264": 8}
 
 
 def run(command, folder, **more):
@@ -53,13 +56,16 @@ def clean(folder):
 
 
 def train(name, command, folder, work):
-    clean(folder)
-    profile, path_map = os.path.join(work, "exact.ctp"), os.path.join(work, name + ".map")
-    done = run([calltrail, "record", "--engine", "exact", "--height", "--no-lines", "-o", profile, *command], folder)
-    if done.returncode:
-        sys.exit("%s: %s" % (name, done.stderr))
+    path_map, profiles = os.path.join(work, name + ".map"), []
+    for i in range(RUNS.get(name, 1)):
+        clean(folder)
+        profiles.append(os.path.join(work, "exact%d.ctp" % i))
+        done = run([calltrail, "record", "--engine", "exact", "--height", "--no-lines", "-o", profiles[-1], *command],
+                   folder)
+        if done.returncode:
+            sys.exit("%s: %s" % (name, done.stderr))
     start = time.time()
-    subprocess.run([calltrail, "infer", "--train", "-o", path_map, profile], check=True)
+    subprocess.run([calltrail, "infer", "--train", "-o", path_map, *profiles], check=True)
     size = os.path.getsize(path_map)
     print("  %s: map of %.1f MB made in %.1f s" % (name, size / 1e6, time.time() - start), file=sys.stderr)
     return path_map
@@ -86,17 +92,19 @@ def compare(kind, name, path_map, file):
     for line in done.stdout.splitlines()[1:]:
         n = {k: int(v) for k, v in re.findall(r"([a-z-]+) (\d+)", line)}
         cut = max(n["cut"], 1)
-        print("| %s | %s | %d | %d | %.1f%% | %.2f%% | %.1f%% | %.1f%% | %.1f%% | %.1f%% |" % (
-            name, kind, n["window"] >> 10, n["cut"], 100 * n["precise"] / cut, 100 * n["wrong"] / cut,
-            100 * n["ambiguous"] / cut, 100 * n["among"] / cut, 100 * n["missing"] / cut, 100 * n["no-height"] / cut))
+        wrong = n["precise"] - n["precise-right"]
+        print("| %s | %s | %d | %d | %.1f%% | %d | %.1f%% | %d | %.1f%% | %.1f%% | %.1f%% | %.1f%% |" % (
+            name, kind, n["window"] >> 10, n["cut"], 100 * n["precise-right"] / cut, wrong, 100 * n["likely"] / cut,
+            n["likely"] - n["likely-right"], 100 * n["ambiguous"] / cut, 100 * n["ambiguous-right"] / cut,
+            100 * n["missing"] / cut, 100 * n["no-height"] / cut))
     sys.stdout.flush()
 
 
 def main():
     only = os.environ.get("ONLY")
-    print("| program | training | window, KB | samples cut | exact path | wrong | ambiguous | the true path among them "
-          "| missing | no height |")
-    print("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+    print("| program | training | window, KB | samples cut | precise and right | precise and wrong, samples | likely "
+          "| of these wrong, samples | ambiguous | the true path among them | missing | no height |")
+    print("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as work:
         os.environ.setdefault("XDG_CACHE_HOME", os.path.join(work, "cache"))
         subprocess.run(["gcc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-O1", "-o", os.path.join(work, "same_tick.so"),

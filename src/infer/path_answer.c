@@ -14,14 +14,22 @@ void path_answer_find(const struct path_map *map, const struct path_query *q,
 {
     const struct path_context *first;
     uint32_t count = path_map_find(map, q->function, q->height_bytes, &first);
+    bool has_whole = false;
     a->candidates.count = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (map->outermost[first[i].node] == q->outermost)
-            vec_push(&a->candidates,
-                     (struct path_candidate){&first[i], is_whole(map, q, &first[i])});
-    a->quality = !a->candidates.count                                                ? PATH_MISSING
-                 : a->candidates.count == 1 && a->candidates.items[0].is_whole ? PATH_PRECISE
-                                                                                     : PATH_AMBIGUOUS;
+    for (uint32_t i = 0; i < count; i++) {
+        if (map->outermost[first[i].node] != q->outermost)
+            continue;
+        bool whole = is_whole(map, q, &first[i]);
+        if (whole && !has_whole)
+            a->candidates.count = 0;
+        has_whole |= whole;
+        if (whole || !has_whole)
+            vec_push(&a->candidates, &first[i]);
+    }
+    a->quality = a->candidates.count == 0   ? PATH_MISSING
+                 : a->candidates.count != 1 ? PATH_AMBIGUOUS
+                 : has_whole                ? PATH_PRECISE
+                                            : PATH_LIKELY;
 }
 
 void path_answer_free(struct path_answer *a)

@@ -2,8 +2,8 @@
  * What a map knows of a context identifier: the paths that lead to a function at a height.
  *
  * The walk of a window may have found frames inside that function, too. Training has met a path as a
- * whole if it met those below the same callers: a path that it has not met as a whole is new, and
- * its callers may be new, too.
+ * whole if it met those below the same callers. Where there are such paths, no others are answers.
+ * Where there are none, the path is new, and its callers may be new, too.
  */
 #ifndef INFER_PATH_ANSWER_H
 #define INFER_PATH_ANSWER_H
@@ -21,20 +21,16 @@ struct path_query {
 };
 
 enum path_quality {
-    PATH_PRECISE,   /* one path, which training met as a whole */
-    PATH_AMBIGUOUS, /* several paths, or one whose inner part is new */
+    PATH_PRECISE,   /* one path */
+    PATH_LIKELY,    /* one path leads to the function; what comes inside it is new */
+    PATH_AMBIGUOUS, /* several paths */
     PATH_MISSING,   /* none */
     PATH_QUALITIES
 };
 
-struct path_candidate {
-    const struct path_context *context;
-    bool is_whole; /* training met the whole path */
-};
-
 struct path_answer {
     enum path_quality quality;
-    VEC(struct path_candidate) candidates; /* heaviest first */
+    VEC(const struct path_context *) candidates; /* heaviest first */
 };
 
 /* The answer is kept from query to query, and freed with path_answer_free. */

@@ -20,7 +20,7 @@
 
 /* The fact that makes a profile a path map, with its version. */
 #define PATH_MAP_FACT "path_map"
-enum { PATH_MAP_VERSION = 1 };
+enum { PATH_MAP_VERSION = 1, PATH_MOST_HEIGHTS = 8 };
 
 /* Its metrics, in this order. */
 enum path_map_metric { PATH_WEIGHT, PATH_HEIGHT, PATH_VARIES, PATH_METRICS };

@@ -170,21 +170,40 @@ static uint32_t add_place(struct path_trainer *t, const struct source *s, uint32
     return add_node(t, above, add_frame(t, key, add_function(t, s, f->function)));
 }
 
+/*
+ * The node for a height of a function in a context. Each height has a node of its own, told apart
+ * by an offset that counts from the function's.
+ */
+static uint32_t node_of_height(struct path_trainer *t, uint32_t above, struct code_key key,
+                               uint32_t function, uint64_t height)
+{
+    struct known_node *known;
+    uint32_t own;
+    for (unsigned i = 0;; i++) {
+        own = add_node(t, above, add_frame(t, key, function));
+        known = &t->nodes.items[own];
+        if (!known->is_context || known->height_bytes == height || i == PATH_MOST_HEIGHTS - 1)
+            break;
+        known->varies = true;
+        key.offset++;
+    }
+    known->varies |= known->is_context && known->height_bytes != height;
+    if (!known->is_context)
+        known->height_bytes = height;
+    known->is_context = true;
+    return own;
+}
+
 static void add_context(struct path_trainer *t, const struct source *s, uint32_t above,
                         uint32_t node, uint64_t weight)
 {
     const struct profile *p = s->profile;
     const struct ctp_frame *f = profile_frame(p, profile_node_frame(p, node));
-    const struct ctp_function *function = profile_function(p, f->function);
-    struct code_key key = {function->offset, s->modules[f->module], 0};
-    uint32_t own = add_node(t, above, add_frame(t, key, add_function(t, s, f->function)));
+    struct code_key key = {profile_function(p, f->function)->offset, s->modules[f->module], 0};
+    uint32_t own = node_of_height(t, above, key, add_function(t, s, f->function),
+                                  profile_value(p, s->height, node));
     struct known_node *known = &t->nodes.items[own];
-    uint64_t height = profile_value(p, s->height, node);
-    known->varies |= (known->is_context && known->height_bytes != height) ||
-                     (s->varies != CTP_NONE && profile_value(p, s->varies, node));
-    if (!known->is_context)
-        known->height_bytes = height;
-    known->is_context = true;
+    known->varies |= s->varies != CTP_NONE && profile_value(p, s->varies, node);
     known->weight = known->weight + weight < weight ? UINT64_MAX : known->weight + weight;
 }
 

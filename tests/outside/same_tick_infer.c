@@ -16,11 +16,10 @@ enum { WINDOWS = 3, MOST_DEGREE = 5 };
 static const uint64_t windows[WINDOWS] = {0, 1 << 10, 4 << 10};
 
 struct counts {
-    uint64_t cut, precise, wrong; /* of these, answers that are one path: and another one */
-    uint64_t ambiguous, among, first, few; /* the true path is among them, is the heaviest, 5 at most */
-    uint64_t missing, no_height;
-    uint64_t new_right, new_wrong; /* ambiguous for its inner part alone */
-    uint64_t one_whole_right, one_whole_wrong; /* several, one of them met as a whole */
+    uint64_t cut, no_height;
+    uint64_t quality[PATH_QUALITIES]; /* answers of each, and */
+    uint64_t right[PATH_QUALITIES];   /* those with the true path among theirs */
+    uint64_t first, few; /* ambiguous: it is the heaviest; it is one of 5 at most */
 };
 
 struct run {
@@ -85,30 +84,15 @@ static void count(struct run *run, struct counts *n, const struct same_tick_pair
                   const struct outside_walked *truth, const struct outside_walked *seen,
                   const struct path_answer *a)
 {
-    uint32_t whole = 0, right = UINT32_MAX, right_whole = 0;
-    for (uint32_t i = 0; i < a->candidates.count; i++) {
-        const struct path_candidate *c = &a->candidates.items[i];
-        bool is_right = is_path(run, pair, truth, seen->count, c->context);
-        right = is_right ? i : right;
-        whole += c->is_whole;
-        right_whole += is_right && c->is_whole;
-    }
-    if (a->quality == PATH_MISSING)
-        n->missing++;
-    if (a->quality == PATH_PRECISE && right == 0)
-        n->precise++;
-    if (a->quality == PATH_PRECISE && right != 0)
-        n->wrong++;
-    if (a->quality != PATH_AMBIGUOUS)
-        return;
-    n->ambiguous++;
-    n->among += right != UINT32_MAX;
-    n->first += right == 0;
-    n->few += right != UINT32_MAX && a->candidates.count <= MOST_DEGREE;
-    if (a->candidates.count == 1)
-        *(right == 0 ? &n->new_right : &n->new_wrong) += 1;
-    else if (whole == 1)
-        *(right_whole ? &n->one_whole_right : &n->one_whole_wrong) += 1;
+    uint32_t right = UINT32_MAX;
+    for (uint32_t i = 0; i < a->candidates.count && right == UINT32_MAX; i++)
+        if (is_path(run, pair, truth, seen->count, a->candidates.items[i]))
+            right = i;
+    n->quality[a->quality]++;
+    n->right[a->quality] += right != UINT32_MAX;
+    n->first += a->quality == PATH_AMBIGUOUS && right == 0;
+    n->few += a->quality == PATH_AMBIGUOUS && right != UINT32_MAX &&
+              a->candidates.count <= MOST_DEGREE;
 }
 
 static void complete(struct run *run, struct counts *n, const struct same_tick_pair *pair,
@@ -173,13 +157,14 @@ int main(int argc, char **argv)
            run.samples, run.complete, run.frames, other);
     for (unsigned i = 0; i < WINDOWS; i++) {
         const struct counts *n = &run.counts[i];
-        printf("window %" PRIu64 " cut %" PRIu64 " precise %" PRIu64 " wrong %" PRIu64
-               " ambiguous %" PRIu64 " among %" PRIu64 " first %" PRIu64 " few %" PRIu64
-               " missing %" PRIu64 " no-height %" PRIu64 " new-inner %" PRIu64 "/%" PRIu64
-               " one-whole %" PRIu64 "/%" PRIu64 "\n",
-               windows[i], n->cut, n->precise, n->wrong, n->ambiguous, n->among, n->first, n->few,
-               n->missing, n->no_height, n->new_right, n->new_wrong, n->one_whole_right,
-               n->one_whole_wrong);
+        static const char *const names[PATH_QUALITIES] = {"precise", "likely", "ambiguous",
+                                                          "missing"};
+        printf("window %" PRIu64 " cut %" PRIu64 " no-height %" PRIu64, windows[i], n->cut,
+               n->no_height);
+        for (unsigned q = 0; q < PATH_QUALITIES; q++)
+            printf(" %s %" PRIu64 " %s-right %" PRIu64, names[q], n->quality[q], names[q],
+                   n->right[q]);
+        printf(" first %" PRIu64 " few %" PRIu64 "\n", n->first, n->few);
     }
     path_map_close(&map);
     return is_read ? 0 : 1;
