@@ -1,4 +1,5 @@
-/* calltrail infer: contexts from two registers, or a part of the stack, and a map of known paths. */
+/* calltrail infer: contexts from two registers, or a part of the stack, and a map of known paths.
+ */
 #include "cli/commands.h"
 
 #include "infer/path_map.h"

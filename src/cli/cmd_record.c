@@ -92,7 +92,7 @@ static int read_pids(const char *text, struct record_pids *pids, struct ct_error
 /* What cannot be had from outside, and what can be had only from there. */
 static int check_outside(const struct record_options *record, struct ct_error *err)
 {
-    const char *how = record->pids.items.count     ? "-p"
+    const char *how = record->pids.items.count    ? "-p"
                       : record->engine->by_height ? "--engine infer"
                                                   : "--outside";
     if (!record->outside && (record->events.cpu_modes & CPU_KERNEL))

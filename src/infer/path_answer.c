@@ -9,8 +9,7 @@ static bool is_whole(const struct path_map *map, const struct path_query *q,
     return node != CTP_NONE && path_map_calls(map, node, q->leaf);
 }
 
-void path_answer_find(const struct path_map *map, const struct path_query *q,
-                      struct path_answer *a)
+void path_answer_find(const struct path_map *map, const struct path_query *q, struct path_answer *a)
 {
     const struct path_context *first;
     uint32_t count = path_map_find(map, q->function, q->height_bytes, &first);

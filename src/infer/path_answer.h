@@ -1,9 +1,9 @@
 /*
  * What a map knows of a context identifier: the paths that lead to a function at a height.
  *
- * The walk of a window may have found frames inside that function, too. Training has met a path as a
- * whole if it met those below the same callers. Where there are such paths, no others are answers.
- * Where there are none, the path is new, and its callers may be new, too.
+ * The walk of a window may have found frames inside that function, too. Training has met a path as
+ * a whole if it met those below the same callers. Where there are such paths, no others are
+ * answers. Where there are none, the path is new, and its callers may be new, too.
  */
 #ifndef INFER_PATH_ANSWER_H
 #define INFER_PATH_ANSWER_H

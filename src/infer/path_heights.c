@@ -52,8 +52,8 @@ void path_heights_begin(struct path_heights *h, const struct profile *p, uint32_
             (profile_frame(p, profile_node_frame(p, parent))->flags & CTP_FRAME_RETURN))
             continue;
         uint32_t own = path_heights_own(h, parent);
-        h->tails[parent] |= own != CTP_NONE && profile_value(p, metric, own) ==
-                                                   profile_value(p, metric, i);
+        h->tails[parent] |=
+            own != CTP_NONE && profile_value(p, metric, own) == profile_value(p, metric, i);
     }
 }
 

@@ -304,9 +304,8 @@ int path_names_make(const struct path_map *map, const struct profile *p, struct 
     out->frames = must_calloc((size_t)profile_frame_count(p) + 1, sizeof *out->frames);
     for (uint32_t i = 0; i < profile_function_count(p); i++) {
         const struct ctp_function *f = profile_function(p, i);
-        out->functions[i] = f->module < count
-                                ? path_map_function(map, modules[f->module], f->offset)
-                                : CTP_NONE;
+        out->functions[i] =
+            f->module < count ? path_map_function(map, modules[f->module], f->offset) : CTP_NONE;
     }
     for (uint32_t i = 0; i < profile_frame_count(p); i++) {
         const struct ctp_frame *f = profile_frame(p, i);

@@ -38,10 +38,10 @@ struct path_map {
     struct profile profile;
     struct path_context *contexts; /* by function, height, falling weight, node */
     uint32_t count;
-    uint32_t *first; /* of each function's contexts; one more at the end */
+    uint32_t *first;     /* of each function's contexts; one more at the end */
     uint32_t *outermost; /* of each node, the frame of the outermost place above it, or CTP_NONE */
-    struct key_set children; /* nodes but the root, by parent and frame; */
-    struct key_set called;   /* functions, by the node of the place that called */
+    struct key_set children;          /* nodes but the root, by parent and frame; */
+    struct key_set called;            /* functions, by the node of the place that called */
     struct key_set functions, places; /* of the code, by module and offset, */
     VEC(uint32_t) function_numbers;   /* and their numbers in the tables of functions */
     VEC(uint32_t) place_numbers;      /* and of frames */

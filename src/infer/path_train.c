@@ -133,8 +133,8 @@ static uint32_t add_function(struct path_trainer *t, const struct source *s, uin
     uint32_t before = t->function_keys.count, number = key_set_add(&t->function_keys, &key);
     if (number == before) {
         struct ctp_function known = {.offset = f->offset, .size = f->size, .module = key.module};
-        vec_push(&t->functions, (struct known_function){
-                                    known, must_strdup(profile_string(s->profile, f->name))});
+        vec_push(&t->functions,
+                 (struct known_function){known, must_strdup(profile_string(s->profile, f->name))});
     }
     return number;
 }
@@ -352,9 +352,7 @@ static void write_metrics(const struct path_trainer *t, struct profile_writer *w
 
 static uint64_t value_of(const struct known_node *n, enum path_map_metric metric)
 {
-    return metric == PATH_WEIGHT   ? n->weight
-           : metric == PATH_HEIGHT ? n->height_bytes
-                                   : n->varies;
+    return metric == PATH_WEIGHT ? n->weight : metric == PATH_HEIGHT ? n->height_bytes : n->varies;
 }
 
 int path_train_write(const struct path_trainer *t, const char *path, struct ct_error *err)

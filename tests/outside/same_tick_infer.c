@@ -19,7 +19,7 @@ struct counts {
     uint64_t cut, no_height;
     uint64_t quality[PATH_QUALITIES]; /* answers of each, and */
     uint64_t right[PATH_QUALITIES];   /* those with the true path among theirs */
-    uint64_t first, few; /* ambiguous: it is the heaviest; it is one of 5 at most */
+    uint64_t first, few;              /* ambiguous: it is the heaviest; it is one of 5 at most */
 };
 
 struct run {
@@ -28,7 +28,8 @@ struct run {
     struct counts counts[WINDOWS];
 };
 
-/* --- frames, as the map calls them -------------------------------------------------------------- */
+/* --- frames, as the map calls them --------------------------------------------------------------
+ */
 
 static uint32_t module_of(const struct run *run, const struct same_tick_pair *pair, uint32_t module)
 {
@@ -63,7 +64,8 @@ static uint32_t place_of(const struct run *run, const struct same_tick_pair *pai
                                 f->pc - pair->process->walked.items[f->module].base);
 }
 
-/* --- one tick ------------------------------------------------------------------------------------ */
+/* --- one tick ------------------------------------------------------------------------------------
+ */
 
 /* Are the callers of a context those of the walk's frames from `from` on? */
 static bool is_path(const struct run *run, const struct same_tick_pair *pair,
@@ -91,8 +93,8 @@ static void count(struct run *run, struct counts *n, const struct same_tick_pair
     n->quality[a->quality]++;
     n->right[a->quality] += right != UINT32_MAX;
     n->first += a->quality == PATH_AMBIGUOUS && right == 0;
-    n->few += a->quality == PATH_AMBIGUOUS && right != UINT32_MAX &&
-              a->candidates.count <= MOST_DEGREE;
+    n->few +=
+        a->quality == PATH_AMBIGUOUS && right != UINT32_MAX && a->candidates.count <= MOST_DEGREE;
 }
 
 static void complete(struct run *run, struct counts *n, const struct same_tick_pair *pair,
@@ -114,7 +116,8 @@ static void complete(struct run *run, struct counts *n, const struct same_tick_p
         n->no_height++;
         return;
     }
-    struct walk_frame outermost = {.pc = base.word, .module = truth->frames[truth->count - 1].module};
+    struct walk_frame outermost = {.pc = base.word,
+                                   .module = truth->frames[truth->count - 1].module};
     struct path_query q = {.function = function_of(run, pair, &seen.frames[seen.count - 1]),
                            .height_bytes = base.slot - seen.slot,
                            .outermost = place_of(run, pair, &outermost),

@@ -310,10 +310,11 @@ void outside_say_what_is_missing(const struct outside *o)
                 "(-F) or a smaller window (--window) needs less\n",
                 (unsigned long long)lost);
     if (o->heights)
-        fprintf(stderr,
-                "calltrail: %.0f%% of the samples have a stack height in place of callers: calltrail "
-                "infer MAP PROFILE finds them\n",
-                100.0 * (double)o->heights / (double)o->samples);
+        fprintf(
+            stderr,
+            "calltrail: %.0f%% of the samples have a stack height in place of callers: calltrail "
+            "infer MAP PROFILE finds them\n",
+            100.0 * (double)o->heights / (double)o->samples);
     if (o->by_height && o->cut * 100 > o->samples)
         fprintf(stderr, "calltrail: %.0f%% of the stacks have no height that is certain\n",
                 100.0 * (double)o->cut / (double)o->samples);

@@ -14,7 +14,7 @@ struct outside {
     struct outside_files files;
     VEC(struct outside_process *) processes; /* that have not ended */
     bool verify;
-    bool by_height; /* where the window ends, the stack's height is kept */
+    bool by_height;              /* where the window ends, the stack's height is kept */
     bool names_kernel;           /* addresses of the kernel can be told apart */
     uint64_t from_ns, until_ns;  /* samples count between these */
     uint64_t samples, cut;       /* with the window that there is now */

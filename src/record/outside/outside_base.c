@@ -5,7 +5,8 @@
 
 enum { CHUNK = 64 << 10, MOST_STACK = 64 << 20 };
 
-/* --- what is an outermost return address ------------------------------------------------------- */
+/* --- what is an outermost return address -------------------------------------------------------
+ */
 
 /* Is the code before this address that of a frame that nobody has called? */
 static bool is_outermost(const struct map_tables *tables, uint64_t offset)
@@ -72,7 +73,8 @@ bool outside_base_in(const struct outside_process *p, uint64_t sp, const char *s
     return b->slot && !b->is_uncertain;
 }
 
-/* --- of a process that runs -------------------------------------------------------------------- */
+/* --- of a process that runs --------------------------------------------------------------------
+ */
 
 static bool read_memory(const struct outside_process *p, uint64_t address, void *to, uint64_t bytes)
 {

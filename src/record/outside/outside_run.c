@@ -291,8 +291,8 @@ static struct outside_wanted wanted_by(const struct record_options *options,
                                    .in_kernel = modes & CPU_KERNEL,
                                    .follow = options->follow,
                                    .window_bytes = options->window_bytes,
-.has_window = options->has_window,
-.by_height = options->engine->by_height};
+                                   .has_window = options->has_window,
+                                   .by_height = options->engine->by_height};
 }
 
 int outside_run(const struct record_options *options, struct server *server, struct slices *slices,

@@ -28,7 +28,8 @@ struct sample_memory {
     const struct outside_sample *sample;
     uint64_t sp;
     bool was_cut;     /* it would have read on behind the window */
-    uint64_t missing; /* what it could not read, in the end */
+    uint64_t missing; /* what it could not read, in the end, */
+    uint64_t first;   /* and what it wanted first behind the window; 0: nothing */
     bool reads_alive;
 };
 
@@ -50,7 +51,8 @@ static bool find_stack(struct walk_memory *memory, struct sample_memory *s, uint
     }
     /* Behind the window; or behind a page that was not in memory: the kernel stops there. */
     if (above < (is_full(s->sample) ? MOST_STACK : s->sample->window_bytes + LARGE_FRAME))
-        s->was_cut = true;
+        s->first = s->was_cut ? s->first : address;
+    s->was_cut |= s->first != 0;
     return false;
 }
 
@@ -122,6 +124,40 @@ static uint32_t end_of_walk(enum walk_end end, const struct sample_memory *s,
     return end != WALK_COMPLETE && s->was_cut ? ARENA_GAP_WINDOW : (uint32_t)end;
 }
 
+/* Is the return address what a special rule reads first from the stack? */
+static bool reads_return_first(const struct outside_process *p, const struct walk_frame *f)
+{
+    const struct walk_module *m = f->module < p->walked.count ? &p->walked.items[f->module] : NULL;
+    uint64_t offset = m ? f->pc - !(f->flags & FRAME_IS_PC) - m->base : 0;
+    int64_t row = m && m->tables ? map_find_row(m->tables, offset) : NO_ROW;
+    if (row == NO_ROW)
+        return false;
+    uint32_t rule = m->tables->rows[row].rule;
+    const struct map_range *correction = map_find_correction(m->tables, offset);
+    if (correction && (f->flags & FRAME_IS_PC))
+        rule = correction->value;
+    if (RULE_KIND(rule) != RULE_SPECIAL || RULE_SPECIAL_INDEX(rule) >= m->tables->special_count)
+        return false;
+    const struct map_special *s = &m->tables->specials[RULE_SPECIAL_INDEX(rule)];
+    return (s->cfa_kind == CFA_REG || s->cfa_kind == CFA_PLT) && s->place[AT_RIP].kind == PLACE_CFA;
+}
+
+/*
+ * Where the return address of the last frame is, which could not be read; 0: not known. A direct
+ * rule reads nothing else before it.
+ */
+static uint64_t last_slot(const struct outside_process *p, const struct sample_memory *s,
+                          const struct outside_walked *w)
+{
+    if (!w->count)
+        return 0;
+    for (uint32_t i = 0; i < w->count; i++)
+        if (w->frames[i].flags & FRAME_UNKNOWN) /* more was tried there */
+            return 0;
+    const struct walk_frame *last = &w->frames[w->count - 1];
+    return !(last->flags & FRAME_SPECIAL) ? s->missing : reads_return_first(p, last) ? s->first : 0;
+}
+
 /* --- the walk ----------------------------------------------------------------------------------
  */
 
@@ -144,9 +180,8 @@ void outside_walk(struct outside_process *p, const struct outside_sample *sample
     out->count = result.count;
     out->end = end_of_walk(result.end, &s, out);
     out->reads_alive = s.reads_alive;
-    /* A direct rule reads the return address first; of others it is not known what was missing. */
-    bool is_direct = out->count && !(out->frames[out->count - 1].flags & FRAME_SPECIAL);
-    out->slot = result.end == WALK_MEMORY && out->end == ARENA_GAP_WINDOW && is_direct ? s.missing : 0;
+    out->slot =
+        result.end == WALK_MEMORY && out->end == ARENA_GAP_WINDOW ? last_slot(p, &s, out) : 0;
 }
 
 /* Only the pc is known. */
@@ -248,8 +283,8 @@ static uint32_t count_height(struct outside_process *p, struct outside_thread *t
         (b->slot - w->slot) / 8 >= MOST_WORDS)
         return 0;
     uint64_t words = (b->slot - w->slot) / 8;
-    uint32_t node =
-        outside_tree_child(&p->arena, &thread->tree, thread->tree.record->root, key_of_return(p, b->word));
+    uint32_t node = outside_tree_child(&p->arena, &thread->tree, thread->tree.record->root,
+                                       key_of_return(p, b->word));
     w->end = words ? (uint32_t)ARENA_GAP_HEIGHT : WALK_COMPLETE;
     return words ? outside_tree_child(&p->arena, &thread->tree, node,
                                       KEY_MAKE(words, KEY_GAP, ARENA_GAP_HEIGHT))
