@@ -313,7 +313,7 @@ int path_names_make(const struct path_map *map, const struct profile *p, struct 
                              ? path_map_place(map, modules[f->module], f->offset)
                              : CTP_NONE;
     }
-    free(modules);
+    out->modules = modules;
     return CT_OK;
 }
 
@@ -321,4 +321,5 @@ void path_names_free(struct path_names *names)
 {
     free(names->functions);
     free(names->frames);
+    free(names->modules);
 }

@@ -77,7 +77,7 @@ uint32_t path_map_caller(const struct path_map *map, uint32_t node);
  * error, since its heights are others.
  */
 struct path_names {
-    uint32_t *functions, *frames;
+    uint32_t *functions, *frames, *modules;
 };
 
 int path_names_make(const struct path_map *map, const struct profile *profile,
