@@ -13,7 +13,7 @@ enum { ROWS = 10, PATHS = 3 };
 static const char *const quality_names[PATH_QUALITIES] = {"precise", "likely", "ambiguous",
                                                           "missing"};
 static const char *const quality_words[PATH_QUALITIES] = {"one known path",
-                                                          "one known path, new in its inner part",
+                                                          "one known path, where training has not met all",
                                                           "several known paths", "no known path"};
 
 static double percent(uint64_t part, uint64_t whole)
@@ -38,32 +38,73 @@ static void print_function(const struct profile *p, uint32_t index)
     free(readable);
 }
 
-/* The callers of a context, outermost first, and the function itself. */
-static void print_path(const struct path_map *map, const struct path_context *context)
+struct chain {
+    VEC(uint32_t) nodes; /* places of calls, outermost first */
+};
+
+static void list_chain(const struct path_map *map, const struct path_context *context,
+                       struct chain *chain)
 {
-    const struct profile *p = &map->profile;
-    VEC(uint32_t) functions = {0};
+    chain->nodes.count = 0;
     for (uint32_t node = path_map_caller(map, context->node); node != CTP_NONE;
          node = path_map_caller(map, node))
-        vec_push(&functions, profile_frame(p, profile_node_frame(p, node))->function);
-    for (size_t i = functions.count; i-- > 0;) {
-        print_function(p, functions.items[i]);
-        fputs(" > ", stdout);
+        vec_push(&chain->nodes, node);
+    for (size_t i = 0, k = chain->nodes.count; i + 1 < k--; i++) {
+        uint32_t swapped = chain->nodes.items[i];
+        chain->nodes.items[i] = chain->nodes.items[k];
+        chain->nodes.items[k] = swapped;
+    }
+}
+
+/* How many callers all have in common, from the outermost on. */
+static size_t common_callers(const struct path_map *map, const struct path_context *const *items,
+                             uint32_t count)
+{
+    struct chain first = {0}, other = {0};
+    size_t common = SIZE_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        list_chain(map, items[i], i ? &other : &first);
+        const struct chain *c = i ? &other : &first;
+        size_t same = 0;
+        while (same < c->nodes.count && same < first.nodes.count &&
+               c->nodes.items[same] == first.nodes.items[same])
+            same++;
+        common = same < common ? same : common;
+    }
+    vec_free(&first.nodes);
+    vec_free(&other.nodes);
+    return count > 1 ? common : 0;
+}
+
+/* The callers of a context but those that all have, and the function itself. Places are offsets in
+ * the function that calls. */
+static void print_path(const struct path_map *map, const struct path_context *context, size_t from)
+{
+    const struct profile *p = &map->profile;
+    struct chain chain = {0};
+    list_chain(map, context, &chain);
+    if (from)
+        printf("(%zu callers) > ", from);
+    for (size_t i = from; i < chain.nodes.count; i++) {
+        const struct ctp_frame *f = profile_frame(p, profile_node_frame(p, chain.nodes.items[i]));
+        print_function(p, f->function);
+        printf(":0x%" PRIx64 " > ", f->offset - profile_function(p, f->function)->offset);
     }
     print_function(p, context->function);
     putchar('\n');
-    vec_free(&functions);
+    vec_free(&chain.nodes);
 }
 
 static void print_candidates(const struct path_map *map, const struct path_context *const *items,
                              uint32_t count, uint32_t most)
 {
     uint64_t sum = 0;
+    size_t from = common_callers(map, items, count);
     for (uint32_t i = 0; i < count; i++)
         sum += items[i]->weight;
     for (uint32_t i = 0; i < count && i < most; i++) {
         printf("    %5.1f%%  ", sum ? percent(items[i]->weight, sum) : 100.0 / count);
-        print_path(map, items[i]);
+        print_path(map, items[i], from);
     }
     if (count > most)
         printf("            and %" PRIu32 " more\n", count - most);

@@ -9,6 +9,12 @@ static bool is_whole(const struct path_map *map, const struct path_query *q,
     return node != CTP_NONE && path_map_calls(map, node, q->leaf);
 }
 
+void path_answer_begin(struct path_answer *a, const struct path_map *map)
+{
+    *a = (struct path_answer){0};
+    a->has_missed = must_calloc((size_t)profile_function_count(&map->profile) + 1, sizeof(bool));
+}
+
 void path_answer_find(const struct path_map *map, const struct path_query *q, struct path_answer *a)
 {
     const struct path_context *first;
@@ -25,13 +31,18 @@ void path_answer_find(const struct path_map *map, const struct path_query *q, st
         if (whole || !has_whole)
             vec_push(&a->candidates, &first[i]);
     }
+    if (!a->candidates.count && q->function != CTP_NONE)
+        a->has_missed[q->function] = true;
+    bool is_sure = has_whole && !a->has_missed[q->function];
     a->quality = a->candidates.count == 0   ? PATH_MISSING
                  : a->candidates.count != 1 ? PATH_AMBIGUOUS
-                 : has_whole                ? PATH_PRECISE
+                 : is_sure                  ? PATH_PRECISE
                                             : PATH_LIKELY;
 }
 
 void path_answer_free(struct path_answer *a)
 {
     vec_free(&a->candidates);
+    free(a->has_missed);
+    a->has_missed = NULL;
 }

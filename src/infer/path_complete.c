@@ -98,6 +98,11 @@ static void completion_end(struct completion *c)
     free(c->heights);
 }
 
+static void find(struct completion *c, uint32_t node)
+{
+    answer_node(c->map, c->profile, &c->names, node, c->heights[node], &c->inner, &c->answer);
+}
+
 static int completion_begin(struct completion *c, const struct path_map *map,
                             const struct profile *p, struct ct_error *err)
 {
@@ -105,6 +110,11 @@ static int completion_begin(struct completion *c, const struct path_map *map,
     *c = (struct completion){.map = map, .profile = p};
     CT_TRY(path_names_make(map, p, &c->names, err));
     c->heights = list_heights(p, &has_any);
+    path_answer_begin(&c->answer, map);
+    for (uint32_t i = 0; i < p->node_count && has_any;
+         i++) /* what is missing tells of the others */
+        if (c->heights[i] != CTP_NONE && has_value(p, i))
+            find(c, i);
     if (has_any)
         return CT_OK;
     completion_end(c);
@@ -112,11 +122,6 @@ static int completion_begin(struct completion *c, const struct path_map *map,
                    "%s: all callers are known: there are stack heights in their place where "
                    "record --engine infer made the profile",
                    p->name);
-}
-
-static void find(struct completion *c, uint32_t node)
-{
-    answer_node(c->map, c->profile, &c->names, node, c->heights[node], &c->inner, &c->answer);
 }
 
 static void sum_up(struct path_summary *s, const struct path_answer *a, uint64_t cost)
@@ -354,8 +359,8 @@ static void write_metrics(const struct profile *p, struct profile_writer *w)
         const char *name, *description;
     } metrics[PATH_MISSING] = {
         [PATH_PRECISE] = {"precise", "cost whose callers were inferred: one known path"},
-        [PATH_LIKELY] = {"likely",
-                         "cost whose callers were inferred: one path, new in its inner part"},
+        [PATH_LIKELY] =
+            {"likely", "cost whose callers were inferred: one path, but training has not met all"},
         [PATH_AMBIGUOUS] = {"ambiguous",
                             "cost that was split by weight among several known paths"}};
     for (unsigned i = 0; i < PATH_MISSING; i++) {

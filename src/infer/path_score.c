@@ -74,6 +74,7 @@ static int truth_begin(struct truth *t, const struct path_map *map, const struct
     t->weight = t->weight == CTP_NONE ? 0 : t->weight;
     CT_TRY(path_names_make(map, p, &t->names, err));
     path_heights_begin(&t->heights, p, height);
+    path_answer_begin(&t->answer, map);
     number_paths(t);
     find_deepest(t);
     return CT_OK;
@@ -231,21 +232,27 @@ static uint32_t own_of(const struct truth *t, uint32_t node)
     return path_heights_own(&t->heights, node);
 }
 
+static void take_context(struct truth *t, struct path_scores *out, uint32_t node,
+                         uint64_t window_bytes)
+{
+    uint32_t own = own_of(t, node);
+    uint64_t value = profile_value(t->profile, t->weight, node);
+    if (own == CTP_NONE || !list_chain(t, node))
+        return;
+    out->by[SHARE_PATHS].total++;
+    out->by[SHARE_WEIGHT].total += value;
+    score_context(t, out, node, own, window_bytes, value);
+}
+
 int path_score(const struct path_map *map, const struct profile *truth, const char *weight,
                uint64_t window_bytes, struct path_scores *out, struct ct_error *err)
 {
     struct truth t;
-    *out = (struct path_scores){0};
     CT_TRY(truth_begin(&t, map, truth, weight, err));
-    out->unit = unit_of(&t);
-    for (uint32_t i = 0; i < truth->node_count; i++) {
-        uint32_t own = own_of(&t, i);
-        uint64_t value = profile_value(truth, t.weight, i);
-        if (own == CTP_NONE || !list_chain(&t, i))
-            continue;
-        out->by[SHARE_PATHS].total++;
-        out->by[SHARE_WEIGHT].total += value;
-        score_context(&t, out, i, own, window_bytes, value);
+    for (unsigned pass = 0; pass < 2; pass++) { /* what is missing tells of the others */
+        *out = (struct path_scores){.unit = unit_of(&t)};
+        for (uint32_t i = 0; i < truth->node_count; i++)
+            take_context(&t, out, i, window_bytes);
     }
     truth_end(&t);
     return CT_OK;

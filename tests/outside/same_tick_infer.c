@@ -26,6 +26,7 @@ struct run {
     const struct path_map *map;
     uint64_t samples, complete, frames;
     struct counts counts[WINDOWS];
+    struct path_answer answers[WINDOWS];
 };
 
 /* --- frames, as the map calls them --------------------------------------------------------------
@@ -101,7 +102,6 @@ static void complete(struct run *run, struct counts *n, const struct same_tick_p
                      const struct outside_walked *truth, uint64_t window_bytes)
 {
     static struct outside_walked seen;
-    static struct path_answer answer;
     static uint32_t inner[OUTSIDE_MOST_FRAMES];
     struct outside_sample s = *pair->outside;
     s.window_bytes = window_bytes;
@@ -125,8 +125,8 @@ static void complete(struct run *run, struct counts *n, const struct same_tick_p
                            .leaf = function_of(run, pair, &seen.frames[0])};
     for (uint32_t i = seen.count - 1; i > 0; i--)
         inner[q.inner_count++] = place_of(run, pair, &seen.frames[i]);
-    path_answer_find(run->map, &q, &answer);
-    count(run, n, pair, truth, &seen, &answer);
+    path_answer_find(run->map, &q, &run->answers[n - run->counts]);
+    count(run, n, pair, truth, &seen, &run->answers[n - run->counts]);
 }
 
 static void take(void *context, const struct same_tick_pair *pair)
@@ -155,7 +155,14 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    bool is_read = same_tick_each(argv[2], take, &run, &other);
+    bool is_read = true;
+    for (unsigned i = 0; i < WINDOWS; i++)
+        path_answer_begin(&run.answers[i], &map);
+    for (unsigned pass = 0; pass < 2; pass++) { /* what is missing tells of the others */
+        run.samples = run.complete = run.frames = other = 0;
+        memset(run.counts, 0, sizeof run.counts);
+        is_read &= same_tick_each(argv[2], take, &run, &other);
+    }
     printf("samples %" PRIu64 " complete %" PRIu64 " frames %" PRIu64 " other %" PRIu64 "\n",
            run.samples, run.complete, run.frames, other);
     for (unsigned i = 0; i < WINDOWS; i++) {
@@ -169,6 +176,8 @@ int main(int argc, char **argv)
                    n->right[q]);
         printf(" first %" PRIu64 " few %" PRIu64 "\n", n->first, n->few);
     }
+    for (unsigned i = 0; i < WINDOWS; i++)
+        path_answer_free(&run.answers[i]);
     path_map_close(&map);
     return is_read ? 0 : 1;
 }
