@@ -20,6 +20,7 @@ int cmd_merge(int argc, char **argv);
 int cmd_recover(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_map(int argc, char **argv);
+int cmd_infer(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 
 /* cmd_diff, with other names for the two sides than those of the files. */

@@ -304,6 +304,11 @@ const char *profile_added_string(const struct profile_writer *writer, uint32_t o
  * profile's tables must be valid; its nodes are checked as all nodes are. */
 void profile_copy(const struct profile *from, struct profile_writer *writer);
 
+/* Adds all but the nodes and values. `nodes` says which number each node will have in the writer,
+ * or CTP_NONE. */
+void profile_copy_tables(const struct profile *from, struct profile_writer *writer,
+                         const uint32_t *nodes);
+
 /*
  * Adds what the profile says of itself, without contexts: no functions, lines, frames and nodes.
  * Merging such a one, and its costs (merge_add_costs), is merging the profile; only who created a

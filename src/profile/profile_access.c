@@ -156,6 +156,7 @@ const char *profile_gap_name(uint32_t gap)
         [CTP_GAP_CUT] = "earlier callers were not to be kept",
         [CTP_GAP_SWITCHED] = "callers are on another stack",
         [CTP_GAP_WINDOW] = "cut by the window of the stack",
+        [CTP_GAP_HEIGHT] = "only the stack's height is known",
     };
     return NAME_IN(names, gap);
 }

@@ -262,7 +262,11 @@ enum key_flags {
 };
 
 /* Reasons of gaps besides the walker's own; and where samples by their ends are counted. */
-enum arena_gap { ARENA_GAP_OTHER = 9, ARENA_GAP_WINDOW = 12 };
+enum arena_gap {
+    ARENA_GAP_OTHER = 9,
+    ARENA_GAP_WINDOW = 12,
+    ARENA_GAP_HEIGHT = 13 /* the stack's height, in words, is in place of the module */
+};
 
 /* What a file is that was read or written; and what is known to have passed, but not where. */
 enum arena_label {
