@@ -2,6 +2,7 @@
  * calltrail diff: what changed from one profile to another.
  */
 #include "cli/commands.h"
+#include "cli/time_options.h"
 
 #include "report/report_diff.h"
 
@@ -23,6 +24,7 @@ static const char usage[] =
     "  --normalize      compare parts of the total instead of amounts: for runs of different\n"
     "                   length\n"
     "  --metric NAME    default: the first of OLDER\n"
+    "  --from S, --to S only what was sampled then, in seconds since the start of each\n"
     "  --min PCT        leave out what is less than this in both\n"
     "  --all            what did not change as well\n"
     "  --limit N        at most so many rows; 0 is all\n"
@@ -40,6 +42,7 @@ struct options {
     struct diff_options diff;
     enum sheet_format format;
     enum color_choice color;
+    struct time_range range;
     double fail_over; /* in %; below 0: not asked for */
     bool limit_given, full_names, no_pager;
 };
@@ -105,6 +108,9 @@ static int take_option(struct options *o, int option)
     case 'c':
         o->format = SHEET_CSV;
         return 0;
+    case OPTION_FROM:
+    case OPTION_TO:
+        return take_time_option("diff", option, &o->range);
     case 'C':
         for (size_t i = 0; i < 3; i++) {
             if (strcmp(optarg, colors[i]) == 0) {
@@ -117,15 +123,6 @@ static int take_option(struct options *o, int option)
         o->no_pager = true;
         return 0;
     }
-}
-
-static int open_profile(const char *path, struct profile *out, struct ct_error *err)
-{
-    CT_TRY(profile_open(path, out, err));
-    int status = profile_validate_tables(out, err);
-    if (status != CT_OK)
-        profile_close(out);
-    return status;
 }
 
 /* Sets the exit status. */
@@ -152,8 +149,8 @@ static int compare(const struct options *o, int *exit_status, struct ct_error *e
     struct profile older, newer;
     /* Big arrays go back to the system when they are freed; malloc would learn to keep them. */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
-    CT_TRY(open_profile(o->paths[0], &older, err));
-    int status = open_profile(o->paths[1], &newer, err);
+    CT_TRY(open_in_range(o->paths[0], &o->range, o->diff.metric, &older, err));
+    int status = open_in_range(o->paths[1], &o->range, o->diff.metric, &newer, err);
     if (status == CT_OK) {
         status = print_diff(o, &older, &newer, exit_status, err);
         profile_close(&newer);
@@ -177,6 +174,7 @@ int cmd_diff(int argc, char **argv)
         {"csv", no_argument, NULL, 'c'},
         {"color", required_argument, NULL, 'C'},
         {"no-pager", no_argument, NULL, 'p'},
+        TIME_OPTIONS,
         {"help", no_argument, NULL, 'h'},
         {0},
     };

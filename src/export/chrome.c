@@ -1,10 +1,12 @@
 /*
- * Trace events, as a JSON array. The tree is laid out on a time line of cost, twice: as slices
+ * Trace events, as a JSON array. Where threads are apart and samples have times, that is when they
+ * are; else the tree is laid out on a time line of cost. Both are there twice: as slices
  * ("X" events), which chrome://tracing and Perfetto draw, and as the samples of a V8 CPU profile,
  * which DevTools' Performance panel draws. Each ignores the other's.
  */
 #include "base/json.h"
 #include "export/export.h"
+#include "export/stack_samples.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -15,6 +17,8 @@ struct chrome {
     const uint64_t *sums;
     struct json json;
     bool nanoseconds;
+    bool has_times;
+    struct stack_samples samples; /* if so */
 };
 
 static void write_time(struct chrome *c, const char *key, uint64_t value)
@@ -87,6 +91,53 @@ static void write_slices(struct chrome *c, const struct trace_thread *thread)
     }
 }
 
+static void write_slice(struct chrome *c, const struct trace_thread *thread, uint32_t node,
+                        uint64_t start_ns, uint64_t end_ns)
+{
+    char text[STACK_NAME_ROOM];
+    begin_event(c, thread, "X", stack_metric_name(c->stacks, 0),
+                stack_name(c->stacks, stack_frame(c->stacks, node), text), start_ns);
+    write_time(c, "dur", end_ns - start_ns);
+    json_close(&c->json, '}');
+}
+
+/* The callers of samples that follow each other are one slice, as long as they stay. */
+static void write_timed_slices(struct chrome *c, const struct trace_thread *thread)
+{
+    const struct stacks *s = c->stacks;
+    struct profile_range range = stack_samples_of(&c->samples, thread->node);
+    VEC(struct open_slice {
+        uint32_t node;
+        uint64_t start_ns;
+    })
+    open = {0};
+    VEC(uint32_t) path = {0};
+    uint64_t end_ns = 0;
+    for (uint32_t i = range.first; i <= range.end; i++) {
+        const struct stack_sample *sample = i < range.end ? &c->samples.items.items[i] : NULL;
+        bool follows = sample && sample->start_ns == end_ns;
+        while (open.count) {
+            struct open_slice *last = &open.items[open.count - 1];
+            if (follows && sample->node >= last->node &&
+                sample->node < last->node + s->tree.sizes[last->node])
+                break;
+            write_slice(c, thread, last->node, last->start_ns, end_ns);
+            open.count--;
+        }
+        if (!sample)
+            break;
+        uint32_t innermost = open.count ? open.items[open.count - 1].node : thread->node;
+        path.count = 0;
+        for (uint32_t at = sample->node; at != innermost; at = s->tree.nodes[at].parent)
+            vec_push(&path, at);
+        while (path.count)
+            vec_push(&open, (struct open_slice){path.items[--path.count], sample->start_ns});
+        end_ns = sample->start_ns + sample->value;
+    }
+    vec_free(&open);
+    vec_free(&path);
+}
+
 static void write_profile_node(struct chrome *c, const struct trace_thread *thread, uint32_t node)
 {
     const struct stacks *s = c->stacks;
@@ -109,6 +160,38 @@ static void write_profile_node(struct chrome *c, const struct trace_thread *thre
     json_signed(j, "columnNumber", -1);
     json_close(j, '}');
     json_close(j, '}');
+}
+
+/* The same; where nothing was sampled, the root has a sample. */
+static void write_timed_samples(struct chrome *c, const struct trace_thread *thread)
+{
+    struct profile_range range = stack_samples_of(&c->samples, thread->node);
+    const struct stack_sample *items = c->samples.items.items;
+    struct json *j = &c->json;
+    uint64_t end_ns = 0;
+    json_open(j, "samples", '[');
+    for (uint32_t i = range.first; i < range.end; i++) {
+        if (items[i].start_ns != end_ns)
+            json_unsigned(j, NULL, 1);
+        json_unsigned(j, NULL, items[i].node - thread->node + 1);
+        end_ns = items[i].start_ns + items[i].value;
+    }
+    json_unsigned(j, NULL, 1);
+    json_close(j, ']');
+    json_close(j, '}'); /* of cpuProfile */
+    json_open(j, "timeDeltas", '[');
+    uint64_t before_ns = end_ns = 0;
+    for (uint32_t i = range.first; i < range.end; i++) {
+        if (items[i].start_ns != end_ns) {
+            write_time(c, NULL, end_ns - before_ns);
+            before_ns = end_ns;
+        }
+        write_time(c, NULL, items[i].start_ns - before_ns);
+        before_ns = items[i].start_ns;
+        end_ns = before_ns + items[i].value;
+    }
+    write_time(c, NULL, end_ns - before_ns);
+    json_close(j, ']');
 }
 
 /* A sample lasts until the next one: deltas are the values of the samples before them, and a sample
@@ -161,7 +244,10 @@ static void write_profile(struct chrome *c, const struct trace_thread *thread)
     for (uint32_t i = thread->node; i < thread->node + s->tree.sizes[thread->node]; i++)
         write_profile_node(c, thread, i);
     json_close(j, ']');
-    write_profile_samples(c, thread);
+    if (c->has_times)
+        write_timed_samples(c, thread);
+    else
+        write_profile_samples(c, thread);
     json_close(j, '}');
     json_close(j, '}');
     json_close(j, '}');
@@ -176,14 +262,19 @@ int export_chrome(const struct stacks *stacks, FILE *out, struct ct_error *err)
                        .json = json_to(out),
                        .nanoseconds = strcmp(stack_metric_unit(stacks, 0), "ns") == 0};
     c.json.lines_down_to = 1;
+    c.has_times = stacks->options.threads && stack_samples_find(stacks, &c.samples);
     json_open(&c.json, NULL, '[');
     for (uint32_t node = TREE_NONE; (node = stack_thread(stacks, node)) != TREE_NONE;) {
         struct trace_thread thread = trace_thread(stacks, node);
         write_names(&c, &thread);
-        write_slices(&c, &thread);
+        if (c.has_times)
+            write_timed_slices(&c, &thread);
+        else
+            write_slices(&c, &thread);
         write_profile(&c, &thread);
     }
     json_close(&c.json, ']');
     free(sums);
+    stack_samples_free(&c.samples);
     return CT_OK;
 }

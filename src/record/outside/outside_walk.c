@@ -221,7 +221,7 @@ static void check_walk(struct outside_process *p, const struct outside_tree *t,
 }
 
 void outside_count(struct outside *o, struct outside_process *p, struct outside_thread *thread,
-                   const struct outside_sample *sample)
+                   const struct outside_sample *sample, uint64_t time_ns)
 {
     static struct outside_walked walked;
     struct outside_tree *t = &thread->tree;
@@ -249,5 +249,5 @@ void outside_count(struct outside *o, struct outside_process *p, struct outside_
     }
     if (sample->in_kernel)
         node = count_kernel(o, p, t, node, sample);
-    outside_tree_count(&p->arena, t, node, walked.end);
+    outside_tree_count(&p->arena, t, node, walked.end, time_ns);
 }
