@@ -86,6 +86,8 @@ static bool is_of_whole(const struct profile *p, const struct ctp_fact *fact)
 {
     const char *key = profile_string(p, fact->key);
     size_t length = strlen(key);
+    if (strcmp(key, "callers_kept") == 0) /* it says what contexts are */
+        return false;
     return fact->type == CTP_U64 ||
            (fact->type == CTP_F64 && length > 2 && strcmp(key + length - 2, "_s") == 0);
 }
