@@ -2,9 +2,9 @@
 // all other views look at.
 import { amountScale, countText, plural, shareText, shorten, visible } from "./format.js";
 import { Table, element } from "./table.js";
-import { eachTime, labelOfNode, nodesWithMarks, rangeOf, secondsText, spanOf, threadsOfNodes } from "./times.js";
+import { SECOND, eachTime, labelOfNode, nodesWithMarks, rangeOf, secondsText, spanOf, threadsOfNodes } from "./times.js";
 
-const ROW = 24, GUTTER = 170, AXIS = 22, THREADS_MAX = 200, HEAT_ROWS = 50, HEAT_COLUMNS = 240, PARTS = 20, SECOND = 1e6;
+const ROW = 24, GUTTER = 170, AXIS = 22, THREADS_MAX = 200, HEAT_ROWS = 50, HEAT_COLUMNS = 240, PARTS = 20;
 
 // What is drawn: samples of the chosen metric and threads, in order of time.
 class Samples {

@@ -3,7 +3,7 @@
 import { NONE } from "./data.js";
 import { chosenRoots } from "./tree.js";
 
-const SECOND = 1e6;
+export const SECOND = 1e6;
 
 // Seconds of the address, in microseconds; null where there are none.
 function microseconds(text) {
