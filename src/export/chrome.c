@@ -91,51 +91,81 @@ static void write_slices(struct chrome *c, const struct trace_thread *thread)
     }
 }
 
-static void write_slice(struct chrome *c, const struct trace_thread *thread, uint32_t node,
-                        uint64_t start_ns, uint64_t end_ns)
+struct slice {
+    uint64_t start_ns, end_ns;
+    uint32_t node, depth;
+};
+
+typedef VEC(struct slice) slice_list;
+
+/* The outer ones first, as readers expect them. */
+static int by_start(const void *a, const void *b)
 {
-    char text[STACK_NAME_ROOM];
-    begin_event(c, thread, "X", stack_metric_name(c->stacks, 0),
-                stack_name(c->stacks, stack_frame(c->stacks, node), text), start_ns);
-    write_time(c, "dur", end_ns - start_ns);
-    json_close(&c->json, '}');
+    const struct slice *x = a, *y = b;
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns ? -1 : 1;
+    return (x->depth > y->depth) - (x->depth < y->depth);
+}
+
+/* Closes the innermost ones that `keep` is not below; all, if it is TREE_NONE. */
+static void close_slices(const struct stacks *s, slice_list *open, uint32_t keep, uint64_t end_ns,
+                         slice_list *closed)
+{
+    while (open->count) {
+        struct slice *last = &open->items[open->count - 1];
+        if (keep != TREE_NONE && keep >= last->node &&
+            keep < last->node + s->tree.sizes[last->node])
+            break;
+        last->end_ns = end_ns;
+        vec_push(closed, *last);
+        open->count--;
+    }
 }
 
 /* The callers of samples that follow each other are one slice, as long as they stay. */
-static void write_timed_slices(struct chrome *c, const struct trace_thread *thread)
+static slice_list timed_slices(const struct chrome *c, uint32_t thread)
 {
     const struct stacks *s = c->stacks;
-    struct profile_range range = stack_samples_of(&c->samples, thread->node);
-    VEC(struct open_slice {
-        uint32_t node;
-        uint64_t start_ns;
-    })
-    open = {0};
-    VEC(uint32_t) path = {0};
+    struct profile_range range = stack_samples_of(&c->samples, thread);
+    slice_list open = {0}, closed = {0};
     uint64_t end_ns = 0;
-    for (uint32_t i = range.first; i <= range.end; i++) {
-        const struct stack_sample *sample = i < range.end ? &c->samples.items.items[i] : NULL;
-        bool follows = sample && sample->start_ns == end_ns;
-        while (open.count) {
-            struct open_slice *last = &open.items[open.count - 1];
-            if (follows && sample->node >= last->node &&
-                sample->node < last->node + s->tree.sizes[last->node])
-                break;
-            write_slice(c, thread, last->node, last->start_ns, end_ns);
-            open.count--;
-        }
-        if (!sample)
-            break;
-        uint32_t innermost = open.count ? open.items[open.count - 1].node : thread->node;
-        path.count = 0;
+    for (uint32_t i = range.first; i < range.end; i++) {
+        const struct stack_sample *sample = &c->samples.items.items[i];
+        bool follows = sample->start_ns == end_ns;
+        close_slices(s, &open, follows ? sample->node : TREE_NONE, end_ns, &closed);
+        uint32_t innermost = open.count ? open.items[open.count - 1].node : thread;
+        size_t first = open.count;
         for (uint32_t at = sample->node; at != innermost; at = s->tree.nodes[at].parent)
-            vec_push(&path, at);
-        while (path.count)
-            vec_push(&open, (struct open_slice){path.items[--path.count], sample->start_ns});
+            vec_push(&open, (struct slice){.start_ns = sample->start_ns, .node = at});
+        for (size_t a = first, b = open.count; a + 1 < b; a++, b--) { /* the outermost first */
+            struct slice swapped = open.items[a];
+            open.items[a] = open.items[b - 1];
+            open.items[b - 1] = swapped;
+        }
+        for (size_t k = first; k < open.count; k++)
+            open.items[k].depth = (uint32_t)k;
         end_ns = sample->start_ns + sample->value;
     }
+    close_slices(s, &open, TREE_NONE, end_ns, &closed);
     vec_free(&open);
-    vec_free(&path);
+    return closed;
+}
+
+static void write_timed_slices(struct chrome *c, const struct trace_thread *thread)
+{
+    slice_list slices = timed_slices(c, thread->node);
+    char text[STACK_NAME_ROOM];
+    if (slices.count)
+        qsort(slices.items, slices.count, sizeof *slices.items, by_start);
+    for (size_t i = 0; i < slices.count; i++) {
+        const struct slice *slice = &slices.items[i];
+        begin_event(c, thread, "X", stack_metric_name(c->stacks, 0),
+                    stack_name(c->stacks, stack_frame(c->stacks, slice->node), text),
+                    slice->start_ns);
+        write_time(c, "dur", slice->end_ns - slice->start_ns);
+        json_close(&c->json, '}');
+    }
+    vec_free(&slices);
 }
 
 static void write_profile_node(struct chrome *c, const struct trace_thread *thread, uint32_t node)

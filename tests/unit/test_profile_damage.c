@@ -87,11 +87,11 @@ static void versions_are_told_apart(void **state)
     struct ctp_header *header = (void *)bytes;
     header->major = 2;
     expect_open_error(bytes, size,
-                      "file.ctp: written by a newer calltrail (format 2.0, this one reads up to "
+                      "file.ctp: written by a newer calltrail (format 2.1, this one reads up to "
                       "1.1)");
     header->major = 0;
     expect_open_error(bytes, size,
-                      "file.ctp: written by an older calltrail (format 0.0, this one reads 1.0 to "
+                      "file.ctp: written by an older calltrail (format 0.1, this one reads 1.0 to "
                       "1.1)");
     header->major = 1;
     header->minor = 9;

@@ -2,13 +2,13 @@
 import { Source, Kind } from "./data.js";
 import { amountScale, amountText, countText, fileOf, plural, shareText, visible } from "./format.js";
 import { helpSheet, listenToKeys } from "./keys.js";
-import { Model } from "./model.js";
+import { Model, modelInRange } from "./model.js";
 import { flameSvg, saveAs, svgToPng } from "./picture.js";
 import { REFINEMENTS, exactly } from "./refine.js";
 import { VIEWS, parseState, stateText } from "./state.js";
 import { element } from "./table.js";
 import { VIEW_MAKERS } from "./views.js";
-import { hasTimes, inRange, rangeOf, secondsText } from "./times.js";
+import { hasTimes, rangeOf, secondsText } from "./times.js";
 import { outermost } from "./tree.js";
 
 const CHOICES_MAX = 300, NEVER_BAD = 0;
@@ -105,15 +105,10 @@ class App {
     lookCloser() {
         this.range = this.base.every(hasTimes) ? rangeOf(this.state) : null;
         const key = this.wanted(), model = key ? this.closer.get(key) : null;
-        this.model = model && model !== "asked" ? model : this.range ? this.ranged() : this.baseModel;
+        this.model = model && model !== "asked" ? model : this.range ? modelInRange(this.baseModel, this.range) : this.baseModel;
         this.profiles = this.model.profiles;
         if (key && !model)
             this.ask(key);
-    }
-
-    // All that the page has of a range of time, as if it were all there is.
-    ranged() {
-        return this.baseModel.once(`range ${JSON.stringify(this.range)}`, () => new Model(this.base.map((profile) => inRange(profile, this.range))));
     }
 
     async ask(key) {

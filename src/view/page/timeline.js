@@ -324,7 +324,7 @@ class HeatMap extends TimePicture {
     draw() {
         const { samples } = this, width = this.box.clientWidth, columns = this.count(), step = this.step();
         this.cell = Math.max(Math.min(Math.floor((width - 60) / columns), 24), 2);
-        this.tall = 7;
+        this.tall = 6;
         const height = HEAT_ROWS * this.tall + AXIS, context = this.begin(width, height), cells = new Float64Array(columns * HEAT_ROWS);
         for (let i = 0; i < samples.at.length; i++)
             if (!samples.marked || samples.marked[samples.node[i]])
