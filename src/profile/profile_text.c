@@ -2,7 +2,7 @@
  * A profile's summary for people: `calltrail info`. It is meant to fit on a screen or two, so long
  * lists are cut and say so; the JSON has all of it.
  */
-#include "profile/profile.h"
+#include "profile/time_range.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -219,6 +219,26 @@ static void print_processes(FILE *out, const struct profile *p, bool all)
     print_cut(out, "  ", count > most ? count - most : 0);
 }
 
+/* How many samples of a metric have a time, and from when to when they came. */
+static void print_times(FILE *out, const struct profile *p, uint32_t metric)
+{
+    uint64_t count = 0, first = UINT64_MAX, last = 0;
+    for (uint32_t i = 0; i < profile_time_run_count(p); i++) {
+        const struct ctp_time_run *run = profile_time_run(p, i);
+        const struct ctp_time *items = profile_times(p) + run->first;
+        if (run->metric != metric)
+            continue;
+        uint64_t from = profile_time_us(run, items);
+        uint64_t to = profile_time_us(run, items + run->count - 1);
+        first = from < first ? from : first;
+        last = to > last ? to : last;
+        count += run->count;
+    }
+    if (count)
+        fprintf(out, "      times of %" PRIu64 " samples, from %.3f s to %.3f s\n", count,
+                (double)first / 1e6, (double)last / 1e6);
+}
+
 static void print_metrics(FILE *out, const struct profile *p, const struct profile_stats *stats,
                           bool all)
 {
@@ -245,6 +265,7 @@ static void print_metrics(FILE *out, const struct profile *p, const struct profi
             print_clean(out, profile_string(p, metric->description), TEXT_MAX_BYTES);
             putc('\n', out);
         }
+        print_times(out, p, i);
         if (all)
             print_facts(out, p, CTP_SCOPE_METRIC, i, "      ");
     }
@@ -319,6 +340,12 @@ static void print_quality(FILE *out, const struct profile *p)
             fprintf(out, ", %.0f Hz achieved", got);
         putc('\n', out);
     }
+    double untimed;
+    if (number(p, "times_lost", &untimed))
+        fprintf(out, "  the times of %.0f samples are not known\n", untimed);
+    if (number(p, "times_dropped", &untimed))
+        fprintf(out, "  %.0f times of samples are too many for a merged profile: it has none\n",
+                untimed);
     if (number(p, "walks_total", &walks) && number(p, "walks_complete", &complete) && walks > 0)
         fprintf(out, "  %.0f of %.0f stacks are complete\n", complete, walks);
     if (number(p, "verify_checked", &checked) && number(p, "verify_differ", &differ) && checked > 0)

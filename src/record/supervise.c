@@ -456,6 +456,8 @@ static int open_server(struct server *server, const struct record_options *optio
     if (engine->settings)
         engine->settings(options->engine_options, options, server->settings);
     server->events = events;
+    server->keeps_times =
+        !options->no_times && options->slices.every_s <= 0 && (events.mask & EVENT_CPU);
     return CT_OK;
 }
 

@@ -147,6 +147,9 @@ struct arena_header {
     _Atomic uint32_t change_count;    /* the last so many of them are below, in turn */
     uint32_t not_paused;              /* the program paused, and its calls were counted on */
     struct arena_change changes[ARENA_CHANGES];
+    /* The time stamp counter at some moment, by the supervisor; 0: times are not wanted. */
+    uint64_t clock_stamp, clock_ns;
+    _Atomic uint64_t time_chunks_left; /* chunks of times that may still be made */
 };
 
 /* For how long the program had paused by then. */
@@ -213,6 +216,29 @@ enum arena_module_kind { MODULE_FILE, MODULE_VDSO, MODULE_OUTSIDE, MODULE_KERNEL
  * sampled: its signal handlers and stacks are its own. */
 enum arena_language { LANGUAGE_GO = 1, LANGUAGE_OCAML = 2 };
 
+/*
+ * When samples of a thread came. An entry without a node says how many more samples the one before
+ * it stands for. Stamps are of the time stamp counter (from outside, nanoseconds), in steps of
+ * 1 << TIME_SHIFT from the chunk's own.
+ */
+enum { TIME_SHIFT = 10, TIME_CHUNK_ENTRIES = 253, TIME_MOST_CHUNKS = 65536 };
+
+struct arena_time {
+    uint32_t node; /* place */
+    uint32_t at;
+};
+
+struct arena_times {
+    uint32_t next;
+    _Atomic uint32_t count; /* raised after an entry is complete */
+    uint64_t stamp;
+    uint64_t unused;
+    struct arena_time items[TIME_CHUNK_ENTRIES];
+};
+
+/* Memory is first of all for contexts: times are only kept where so much is left for those. */
+enum { TIME_LEAVES_BYTES = 1 << 16 };
+
 /* Threads that begin when many have ended go on with what one of those left: `lives` of them. */
 struct arena_thread {
     uint32_t next;
@@ -244,6 +270,9 @@ struct arena_thread {
     uint32_t lives;
     uint32_t has_other_names;                    /* not all of them had the same */
     uint32_t handler_histogram[ARENA_HISTOGRAM]; /* by the logarithm: see histogram_bucket */
+    _Atomic uint32_t first_times;                /* place of a list, newest first */
+    uint32_t unused;
+    uint64_t times_lost; /* samples whose time is not known */
 };
 
 /*
@@ -304,6 +333,7 @@ struct arena_chunk {
 
 static_assert(sizeof(struct arena_node) == 24, "layout");
 static_assert(sizeof(struct arena_chunk) == 8, "layout");
+static_assert(sizeof(struct arena_times) == 2048, "layout");
 
 static inline struct arena_node *chunk_node(const struct arena_chunk *chunk, uint32_t node_bytes,
                                             uint32_t i)

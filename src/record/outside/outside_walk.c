@@ -292,7 +292,7 @@ static uint32_t count_height(struct outside_process *p, struct outside_thread *t
 }
 
 void outside_count(struct outside *o, struct outside_process *p, struct outside_thread *thread,
-                   const struct outside_sample *sample)
+                   const struct outside_sample *sample, uint64_t time_ns)
 {
     static struct outside_walked walked;
     struct outside_tree *t = &thread->tree;
@@ -324,5 +324,5 @@ void outside_count(struct outside *o, struct outside_process *p, struct outside_
     }
     if (sample->in_kernel)
         node = count_kernel(o, p, t, node, sample);
-    outside_tree_count(&p->arena, t, node, walked.end);
+    outside_tree_count(&p->arena, t, node, walked.end, time_ns);
 }
