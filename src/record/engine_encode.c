@@ -5,12 +5,21 @@
 #include "record/server.h"
 #include "runtime/encode/encode_format.h"
 
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct encode_options {
-    uint64_t max_ids;
+    const char *modules; /* a glob for the modules whose call sites are edited; NULL: all */
+    uint64_t max_ids;    /* 0: as many as there are */
 };
+
+static int take_modules(void *options, const char *argument, struct ct_error *err)
+{
+    (void)err;
+    ((struct encode_options *)options)->modules = argument;
+    return CT_OK;
+}
 
 static int take_max_ids(void *options, const char *argument, struct ct_error *err)
 {
@@ -23,6 +32,12 @@ static int take_max_ids(void *options, const char *argument, struct ct_error *er
 }
 
 static const struct engine_option option_rows[] = {
+    {.name = "modules",
+     .argument = "GLOB",
+     .take = take_modules,
+     .help = "only calls from modules whose path or name matches",
+     .man = "edit only calls from modules whose path or name matches; contexts of others are "
+            "walked.\n"},
     {.name = "max-ids",
      .argument = "N",
      .take = take_max_ids,
@@ -58,9 +73,9 @@ static void make_settings(const void *options, const struct record_options *all,
 
 static bool edits(const void *options, const char *path)
 {
-    (void)options;
-    (void)path;
-    return true;
+    const char *glob = ((const struct encode_options *)options)->modules;
+    const char *name = strrchr(path, '/');
+    return !glob || fnmatch(glob, path, 0) == 0 || (name && fnmatch(glob, name + 1, 0) == 0);
 }
 
 /* Each is a sum over threads, in the order of struct encode_counts. */
