@@ -29,7 +29,8 @@
  *     jmp the callee
  *
  * An indirect site saves rdx as well, and compares its target with the one that the step is for;
- * where it is another, it looks in a table. Edges without a code have no numbers: the slow path.
+ * where it is another, it looks in a table. Edges without a code have no numbers: a call on one of
+ * these looks in another table, by the caller's word and the site, for where it led before.
  *
  * No register changes but the flags, which are dead at a call, as in engine exact's stubs.
  */
@@ -192,6 +193,45 @@ ALWAYS_INLINE uint8_t *emit_others(struct emitter *e, uint32_t site)
     return none;
 }
 
+/*
+ * A call on an edge without a code: the table may know the callee's word. In rax is the caller's
+ * word, less the base. The jumps are taken where it does not; returns how many there are.
+ */
+ALWAYS_INLINE unsigned emit_pushed(struct emitter *e, const struct plan_site *s, uint32_t site,
+                                   uint8_t *not_there[3])
+{
+    unsigned count = 0;
+    EMIT(e, "\x48\x03"); /* add rax, [base] */
+    emit_code_field(e, MODRM_RAX, site, offsetof(struct site_code, base));
+    EMIT(e, "\xb9"); /* mov ecx, site */
+    emit_u32(e, site);
+    EMIT(e, "\xf2\x48\x0f\x38\xf1\xc8"); /* crc32 rcx, rax */
+    if (is_indirect(s))
+        EMIT(e, "\x48\x8b\x54\x24\x18"         /* mov rdx, [rsp + 24]: target */
+                "\xf2\x48\x0f\x38\xf1\xca"); /* crc32 rcx, rdx */
+    EMIT(e, "\x81\xe1");                       /* and ecx, entries - 1 */
+    emit_u32(e, PUSHED_CALLS - 1);
+    EMIT(e, "\xc1\xe1\x06"             /* shl ecx, 6 */
+            "\x64\x48\x03\x0c\x25");   /* add rcx, fs:[pushed] */
+    emit_fs(e, &encode_state.pushed);
+    EMIT(e, "\x48\x39\x01"); /* cmp [rcx], rax */
+    not_there[count++] = emit_near(e, 0x85);
+    EMIT(e, "\x81\x79"); /* cmp dword [rcx + site], site */
+    emit_u8(e, offsetof(struct pushed_call, site));
+    emit_u32(e, site);
+    not_there[count++] = emit_near(e, 0x85);
+    if (is_indirect(s)) {
+        EMIT(e, "\x48\x39\x51"); /* cmp [rcx + target], rdx */
+        emit_u8(e, offsetof(struct pushed_call, target));
+        not_there[count++] = emit_near(e, 0x85);
+    }
+    EMIT(e, "\xff\x41"); /* inc dword [rcx + hits] */
+    emit_u8(e, offsetof(struct pushed_call, hits));
+    EMIT(e, "\x48\x8b\x41"); /* mov rax, [rcx + word] */
+    emit_u8(e, offsetof(struct pushed_call, word));
+    return count;
+}
+
 ALWAYS_INLINE void emit_fast(struct emitter *e, const struct edited_module *m,
                              const struct plan_site *s, uint32_t site)
 {
@@ -231,11 +271,22 @@ ALWAYS_INLINE void emit_fast(struct emitter *e, const struct edited_module *m,
         emit_row(e, saved);
         none = emit_others(e, site);
         emit_entered(e, m, s);
+        emit_row(e, saved);
+    }
+    uint8_t *not_there[3];
+    emit_row(e, saved);
+    land_near(e, not_its);
+    if (none)
         land_near(e, none);
+    unsigned count = 0;
+    if (!is_tail(s)) {
+        count = emit_pushed(e, s, site, not_there);
+        emit_entered(e, m, s);
     }
     emit_row(e, saved);
+    for (unsigned i = 0; i < count; i++)
+        land_near(e, not_there[i]);
     land_near(e, unknown);
-    land_near(e, not_its);
     if (!indirect)
         emit_push_rdx(e);
     emit_call(e, m, s);
@@ -268,7 +319,7 @@ static void write_site(struct emitter *e, const struct edited_module *m, const s
 
 static uint32_t most_bytes(const struct plan_site *s)
 {
-    enum { ALL = 256, TABLE = 192 };
+    enum { ALL = 384, TABLE = 256 };
     return is_indirect(s) ? ALL + TABLE : ALL;
 }
 

@@ -12,7 +12,8 @@
 
 enum {
     CODES_BYTES = CODED_SITES * sizeof(struct site_code),
-    OTHERS_BYTES = (OTHER_CODES + OTHERS_BEYOND) * sizeof(struct other_code)
+    OTHERS_BYTES = (OTHER_CODES + OTHERS_BEYOND) * sizeof(struct other_code),
+    PUSHED_BYTES = PUSHED_CALLS * sizeof(struct pushed_call)
 };
 
 /* Where every thread begins: nothing matches, so the first site of a thread takes the slow way. */
@@ -87,6 +88,8 @@ static void free_thread(struct encode_thread *t)
         raw_syscall3(SYS_munmap, (long)t->codes, CODES_BYTES, 0);
     if (t->others)
         raw_syscall3(SYS_munmap, (long)t->others, OTHERS_BYTES, 0);
+    if (t->pushed)
+        raw_syscall3(SYS_munmap, (long)t->pushed, PUSHED_BYTES, 0);
     raw_syscall3(SYS_munmap, (long)t, THREAD_BYTES, 0);
 }
 
@@ -120,13 +123,17 @@ static bool begin_contexts(struct encode_thread *t)
     t->mirror = map_mirror();
     t->codes = map_private(CODES_BYTES);
     t->others = map_private(OTHERS_BYTES);
-    if (!t->mirror || !t->codes || !t->others || !contexts_begin(&t->contexts))
+    t->pushed = map_private(PUSHED_BYTES);
+    if (!t->mirror || !t->codes || !t->others || !t->pushed || !contexts_begin(&t->contexts))
         return false;
     t->root = contexts_function(&t->contexts, 0);
     graph_number(&t->contexts.graph, UINT32_MAX);
     set_root_word(t);
     return true;
 }
+
+/* So many calls on edges for which there were not enough numbers make new ones due; then more. */
+enum { CROWDED_FIRST = 1 << 18 };
 
 /* Where a thread found no memory, later ones do not even try: every call would. */
 static uint32_t without_memory; /* the guest's number */
@@ -151,8 +158,10 @@ static struct encode_thread *begin(void)
     t->thread = thread;
     t->counts = encode_counts_in(thread->record);
     t->number = guest->number;
+    t->crowded_most = CROWDED_FIRST;
     enlist(t);
-    encode_state = (struct encode_state){(void *)(t->mirror + WORDS_SHIFT), t->codes, t->others};
+    encode_state = (struct encode_state){(void *)(t->mirror + WORDS_SHIFT), t->codes, t->others,
+                                         t->pushed};
     return mine = t;
 }
 
@@ -208,6 +217,9 @@ void encode_module_unloaded(uint64_t start, uint64_t end, uint64_t since)
         for (uint32_t i = 0; i < OTHER_CODES + OTHERS_BEYOND; i++)
             if (t->others[i].target - start < end - start)
                 t->others[i].target = 0;
+        for (uint32_t i = 0; i < PUSHED_CALLS; i++)
+            if (t->pushed[i].target - start < end - start)
+                t->pushed[i].caller = 0;
     }
     unlock_list(mask);
 }
@@ -241,7 +253,8 @@ static void put_code(struct encode_thread *t, const struct graph_edge *e)
     if (!m || e->site - m->first_site >= m->site_count)
         return;
     struct site_code *code = &t->codes[e->site];
-    uint64_t step = (uint64_t)(g->functions[e->callee].base + e->code) << 32;
+    uint64_t step = e->flags & EDGE_LEAF ? NO_NUMBER
+                                         : word_make(g->functions[e->callee].base + e->code, 0);
     if (code->numbers) {
         put_other(t, e->site, e->target, step);
         return;
@@ -259,10 +272,45 @@ static void put_codes(struct encode_thread *t)
     for (uint32_t i = 0; i < g->function_count; i++) {
         for (uint32_t k = g->functions[i].first_out; k != GRAPH_NONE; k = g->edges[k].next_out) {
             const struct graph_edge *e = &g->edges[k];
-            if ((e->flags & EDGE_CODED) && e->site)
+            if ((e->flags & (EDGE_CODED | EDGE_LEAF)) && !(e->flags & EDGE_FIXED) && e->site)
                 put_code(t, e);
         }
     }
+}
+
+/* The calls that a stub has found in its table belong to their edge. */
+static void count_hits(struct encode_thread *t, struct pushed_call *p)
+{
+    struct graph_edge *e = &t->contexts.graph.edges[p->edge];
+    e->calls = e->calls > UINT32_MAX - p->hits ? UINT32_MAX : e->calls + p->hits;
+    t->counts->pushes += p->hits;
+    if (!(e->flags & (EDGE_BACK | EDGE_FIXED)))
+        t->crowded += p->hits;
+    p->hits = 0;
+}
+
+static void count_all_hits(struct encode_thread *t)
+{
+    for (uint32_t i = 0; i < PUSHED_CALLS; i++)
+        if (t->pushed[i].hits)
+            count_hits(t, &t->pushed[i]);
+}
+
+/* Edges that were there at the last numbering, and got no code, will have none for some time. */
+static void put_pushed(struct encode_thread *t, uint64_t caller, uint32_t edge, uint64_t word,
+                       bool by_target)
+{
+    const struct graph_edge *e = &t->contexts.graph.edges[edge];
+    if (!(e->flags & EDGE_SEEN))
+        return;
+    uint64_t h = e->site;
+    __asm__("crc32q %1, %0" : "+r"(h) : "r"(caller));
+    if (by_target)
+        __asm__("crc32q %1, %0" : "+r"(h) : "r"(e->target));
+    struct pushed_call *p = &t->pushed[h & (PUSHED_CALLS - 1)];
+    count_hits(t, p);
+    *p = (struct pushed_call){
+        .caller = caller, .site = e->site, .target = e->target, .word = word, .edge = edge};
 }
 
 static void number_anew(struct encode_thread *t)
@@ -273,6 +321,8 @@ static void number_anew(struct encode_thread *t)
     clear(t->mirror, WORDS_MAPPED);
     clear(t->codes, CODES_BYTES);
     clear(t->others, OTHERS_BYTES);
+    count_all_hits(t);
+    clear(t->pushed, PUSHED_BYTES);
     counts->coded_edges = graph_number(g, most && most < INT32_MAX ? most : INT32_MAX);
     set_root_word(t);
     put_codes(t);
@@ -283,6 +333,9 @@ static void number_anew(struct encode_thread *t)
     counts->numberings++;
     counts->numbering_ns += clock_ns(CLOCK_MONOTONIC) - begin_ns;
     t->pending = t->slow = 0;
+    if (t->crowded >= t->crowded_most)
+        t->crowded_most *= 4;
+    t->crowded = 0;
 }
 
 /* Often enough for programs that have begun, and seldom in comparison with what it takes. */
@@ -290,7 +343,8 @@ ALWAYS_INLINE bool numbers_are_due(const struct encode_thread *t)
 {
     enum { FEW = 64 };
     uint64_t storm = encode_settings()->storm_calls;
-    return t->pending >= FEW + 2ul * t->contexts.graph.edge_count || (storm && t->slow >= storm);
+    return t->pending >= FEW + 2ul * t->contexts.graph.edge_count ||
+           t->crowded >= t->crowded_most || (storm && t->slow >= storm);
 }
 
 /* --- calls ------------------------------------------------------------------------------------ */
@@ -425,6 +479,8 @@ static void enter(struct encode_thread *t, const struct slow_frame *f)
                                   .callee = callee,
                                   .site = c.number,
                                   .flags = c.is_tail ? EDGE_TAIL : 0};
+        if (!t->contexts.graph.functions[callee].site_count)
+            like.flags |= EDGE_LEAF;
         uint32_t edge = contexts_edge(&t->contexts, &like);
         bool is_pushed = false;
         if (edge == GRAPH_NONE)
@@ -432,6 +488,8 @@ static void enter(struct encode_thread *t, const struct slow_frame *f)
         note_call(t, &t->contexts.graph.edges[edge]);
         word = word_enter(&t->contexts, own, edge, &is_pushed);
         t->counts->pushes += is_pushed;
+        if (is_pushed && !c.is_tail && word)
+            put_pushed(t, own, edge, word, is_indirect(c.site));
     }
     if (!word)
         return;
@@ -495,12 +553,16 @@ STUB_TEXT static bool enter_quickly(struct encode_thread *t, const struct slow_f
         return false;
     struct graph_edge *e = &t->contexts.graph.edges[edge];
     uint64_t word = 0;
+    if (e->flags & EDGE_LEAF) {
+        note_call(t, e);
+        return true;
+    }
     const struct graph_function *to = &contexts->graph.functions[callee];
     if ((e->flags & EDGE_CODED) && graph_has(&contexts->graph.functions[caller], word_id(own))) {
         word = own + ((uint64_t)graph_step(&contexts->graph, e) << 32);
     } else {
         uint32_t entry = entry_find(contexts, contexts->entries, own, edge);
-        if (!entry)
+        if (!entry || (e->flags & EDGE_SEEN)) /* the table of pushed calls gets it */
             return false;
         word = word_make(to->numbers ? to->base : 0, entry);
         t->counts->pushes++;

@@ -94,14 +94,31 @@ struct other_code {
 static_assert(sizeof(struct site_code) == 32 && sizeof(struct other_code) == 32,
               "the stubs know that");
 
+/* The number of a callee that needs none has this bit, whatever is added to it: nobody has it. */
+#define NO_NUMBER (UINT64_C(1) << 63)
+
+/* Where calls on edges without a code led the last time: by the caller's word and the site. */
+struct pushed_call {
+    uint64_t caller;
+    uint32_t site;
+    uint32_t hits;
+    uint64_t target;
+    uint64_t word; /* of the callee */
+    uint32_t edge;
+    uint32_t unused[7];
+};
+
+static_assert(sizeof(struct pushed_call) == 64, "the stubs know that");
+
 /* Sites beyond have no code. */
-enum { CODED_SITES = 1 << 20, OTHER_CODES = 1 << 15, OTHERS_BEYOND = 64 };
+enum { CODED_SITES = 1 << 20, OTHER_CODES = 1 << 15, OTHERS_BEYOND = 64, PUSHED_CALLS = 1 << 14 };
 
 /* What stubs reach through %fs. */
 struct encode_state {
     char *words;            /* the mirror's first tag */
     struct site_code *codes;
     struct other_code *others;
+    struct pushed_call *pushed;
 };
 
 extern __thread struct encode_state encode_state __attribute__((tls_model("initial-exec")));
@@ -195,8 +212,8 @@ ALWAYS_INLINE uint32_t word_function(const struct contexts *c, uint64_t word)
     return c->graph.edges[entry_at(c, entry)->edge].callee;
 }
 
-/* The word of what is entered by an edge from a word; 0: there is no room. `is_pushed`: by an entry.
- */
+/* The word of what is entered by an edge from a word; 0: there is no room, or it needs none.
+ * `is_pushed`: by an entry. */
 uint64_t word_enter(struct contexts *contexts, uint64_t caller, uint32_t edge, bool *is_pushed);
 
 /* How a word's function was entered: the edge, GRAPH_NONE where the thread begins; the word of its
@@ -233,6 +250,7 @@ struct encode_thread {
     char *mirror;               /* WORDS_SHIFT bytes before its first entry */
     struct site_code *codes;
     struct other_code *others;
+    struct pushed_call *pushed;
     struct thread *thread;
     struct encode_counts *counts;
     uint32_t number; /* not the guest's: this is the child of a fork */
@@ -240,6 +258,7 @@ struct encode_thread {
     uint64_t root_word;
     uint64_t pending; /* calls on edges that may get a code, and have none yet */
     uint64_t slow;    /* calls on the slow path since the last numbering */
+    uint64_t crowded, crowded_most; /* calls on edges for which there were not enough numbers */
     struct walk_frame *frames;
     struct decoded_call *calls; /* of a sample */
     struct walk_cache cache;

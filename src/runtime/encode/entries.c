@@ -181,6 +181,9 @@ uint32_t contexts_entry(struct contexts *c, uint64_t caller, uint32_t edge)
 uint64_t word_enter(struct contexts *c, uint64_t caller, uint32_t edge, bool *is_pushed)
 {
     const struct graph_edge *e = &c->graph.edges[edge];
+    *is_pushed = false;
+    if (e->flags & EDGE_LEAF)
+        return 0;
     *is_pushed = !(e->flags & EDGE_CODED) ||
                  !graph_has(&c->graph.functions[e->caller], word_id(caller));
     if (!*is_pushed)

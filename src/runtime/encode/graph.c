@@ -119,9 +119,12 @@ static void hottest_first(struct graph *g, struct graph_function *f)
     f->first_in = sorted;
 }
 
-/* A function's range begins at `base`; of at most so many numbers. Returns its coded edges. */
+/*
+ * A function's range begins at `base`; of at most `most` numbers, and of more than `usual` only for
+ * its hottest edge. Returns its coded edges.
+ */
 static uint32_t number_function(struct graph *g, struct graph_function *f, uint64_t base,
-                                uint64_t most)
+                                uint64_t most, uint64_t usual)
 {
     uint32_t coded = 0;
     hottest_first(g, f);
@@ -130,7 +133,8 @@ static uint32_t number_function(struct graph *g, struct graph_function *f, uint6
     for (uint32_t i = f->first_in; i != GRAPH_NONE; i = g->edges[i].next_in) {
         struct graph_edge *e = &g->edges[i];
         uint64_t more = g->functions[e->caller].numbers;
-        if (e->flags & (EDGE_BACK | EDGE_FIXED) || f->numbers + more > most)
+        if (e->flags & (EDGE_BACK | EDGE_FIXED | EDGE_LEAF) ||
+            f->numbers + more > (coded ? usual : most))
             continue;
         e->code = f->numbers;
         e->flags |= EDGE_CODED;
@@ -142,17 +146,15 @@ static uint32_t number_function(struct graph *g, struct graph_function *f, uint6
 
 uint32_t graph_number(struct graph *g, uint64_t most_ids)
 {
-    enum { SHARE = 64 }; /* no function takes more of what is left than this part */
     uint32_t coded = 0;
     put_in_order(g);
     if (most_ids <= g->function_count)
         most_ids = g->function_count + 1ul;
-    uint64_t next = 1;
+    uint64_t next = 1, usual = most_ids / (g->function_count + 1ul) / 2 + 1;
     for (uint32_t i = 0; i < g->function_count; i++) {
         struct graph_function *f = &g->functions[g->order[i]];
-        uint64_t others = g->function_count - i - 1, left = most_ids - next - others;
-        uint64_t most = left > SHARE * 16 ? left / SHARE : left;
-        coded += number_function(g, f, next, most);
+        uint64_t others = g->function_count - i - 1, most = most_ids - next - others;
+        coded += number_function(g, f, next, most, usual < most ? usual : most);
         f->rank = i;
         next += f->numbers;
     }

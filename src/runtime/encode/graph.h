@@ -6,8 +6,9 @@
  * caller has numbers. No two functions share a number. So a number alone says the function and the
  * path, and the number of a callee is that of its caller plus a constant of the edge.
  *
- * Edges that close a cycle have no code, nor have those for which there are not enough numbers: the
- * coldest of each function. Nothing here allocates memory or asks for the time.
+ * Edges that close a cycle have no code, nor have those for which there are not enough numbers. A
+ * function gets its share of them, which goes to its hottest edges; the hottest of all may have
+ * more, so that hot paths stay whole. Nothing here allocates memory or asks for the time.
  */
 #ifndef RUNTIME_ENCODE_GRAPH_H
 #define RUNTIME_ENCODE_GRAPH_H
@@ -33,7 +34,8 @@ enum edge_flags {
     EDGE_CODED = 2,
     EDGE_BACK = 4,   /* it closes a cycle */
     EDGE_FIXED = 8,  /* no stub knows it: it never has a code */
-    EDGE_SEEN = 16   /* it was there at the last numbering */
+    EDGE_SEEN = 16,  /* it was there at the last numbering */
+    EDGE_LEAF = 32   /* to a function that calls nothing: it needs no number */
 };
 
 struct graph_edge {

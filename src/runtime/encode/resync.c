@@ -120,6 +120,11 @@ static uint32_t edge_into(struct encode_thread *t, uint64_t word, const struct w
         const struct graph_function *caller = &t->contexts.graph.functions[like.caller];
         if (site - caller->first_site >= caller->site_count)
             site = 0;
+        /* It has called something, without a site that is edited: stubs give it no word. */
+        if (!t->contexts.graph.functions[like.callee].site_count) {
+            site = 0;
+            *ret = 0;
+        }
     }
     like.site = site;
     like.flags = site ? 0 : EDGE_FIXED;
