@@ -707,7 +707,7 @@ r51_fixed_places""".split()
 
 def is_selected(case, engine):
     """Part of the short run? What an editor may break is run by the engine that edits."""
-    if engine == "exact":
+    if engine in ("exact", "encode"):
         return case.name in ALSO_EXACT or (
             bool(EDITING.match(case.name)) and case.is_first_way and case.name not in LONG)
     return case.name not in LONG and case.is_first_way and not EDITING.match(case.name)
