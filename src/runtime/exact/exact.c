@@ -79,6 +79,15 @@ static void free_thread(struct exact_thread *t)
 /* Where a thread found no memory, later ones do not even try: every call would. */
 static uint32_t without_memory; /* the guest's number */
 
+/* Stubs have addresses in four bytes: nothing is counted any more. */
+void exact_arena_moved(void)
+{
+    if (mine && mine->number == guest->number)
+        free_thread(mine);
+    exact_forget();
+    without_memory = guest->number;
+}
+
 static struct exact_thread *begin(void)
 {
     struct thread *thread = thread_self();
