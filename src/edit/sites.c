@@ -12,32 +12,6 @@
 
 #include <string.h>
 
-typedef void visit_fn(struct finder *f, const struct instruction *i);
-
-/* Decodes the current function; false when its bytes are not all instructions. */
-static bool each_instruction(struct finder *f, visit_fn *visit)
-{
-    const struct map_function *fn = f->function;
-    const struct code_range *code = elf_code_at(f->file, f->file->base + fn->start);
-    if (!code || fn->size > code->end - f->file->base - fn->start)
-        return false;
-    const uint8_t *bytes = code->bytes + (f->file->base + fn->start - code->start);
-    struct instruction i;
-    f->before_count = 0;
-    for (uint32_t at = 0; at < fn->size; at += i.decoded.length) {
-        i.offset = fn->start + at;
-        i.bytes = bytes + at;
-        if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&f->decoder, &i.context, i.bytes,
-                                                        fn->size - at, &i.decoded)))
-            return false;
-        visit(f, &i);
-        if (f->before_count == MOST_BEFORE)
-            memmove(f->before, f->before + 1, --f->before_count * sizeof i);
-        f->before[f->before_count++] = i;
-    }
-    return true;
-}
-
 /* A direct branch: where it leads, as an offset. */
 static bool is_direct(const struct instruction *i, uint64_t *target)
 {
@@ -138,6 +112,8 @@ static const struct part *parts_of(const struct finder *f, unsigned *count)
 static void find_targets(struct finder *f, const struct instruction *i)
 {
     uint64_t target;
+    bool branches = is_jump(i) || i->decoded.meta.category == ZYDIS_CATEGORY_CALL;
+    vec_push(&f->lengths, (uint8_t)(i->decoded.length | (branches ? IS_BRANCH : 0)));
     find_pad(f, i);
     add_to_reach(f, i);
     if (is_direct(i, &target)) {
@@ -281,6 +257,8 @@ static void add_site(struct finder *f, const struct instruction *i, enum site_ki
                              .length = i->decoded.length,
                              .kind = (uint8_t)kind};
     find_slot(f, i->offset, &site);
+    if (kind != SITE_CALL && kind != SITE_TAIL)
+        look_before(f);
     if ((kind == SITE_CALL || kind == SITE_TAIL) && !elf_code_at(f->file, f->file->base + target)) {
         site.tier = TIER_NONE; /* a weak symbol without a definition, or no instruction at all */
         site.reason = REASON_NO_CODE;
@@ -396,8 +374,10 @@ static void find_sites(struct finder *f, const struct instruction *i)
     } else if (is_jump(i) && direct && is_tail(f, i, target)) {
         add_site(f, i, d->raw.imm[0].size == 32 ? SITE_TAIL : SITE_TAIL_SHORT, target);
     } else if (d->mnemonic == ZYDIS_MNEMONIC_JMP && !direct && is_near(i) &&
-               is_as_at_entry(f->map, i->offset) && !is_switch(f, i) && !is_return(f, i)) {
-        add_site(f, i, SITE_TAIL_INDIRECT, 0);
+               is_as_at_entry(f->map, i->offset)) {
+        look_before(f);
+        if (!is_switch(f, i) && !is_return(f, i))
+            add_site(f, i, SITE_TAIL_INDIRECT, 0);
     }
 }
 
@@ -505,12 +485,17 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
     if (map->header->flags & (MAP_IS_GO | MAP_READS_ITSELF))
         return; /* who finds its way by tables or bytes of its own knows nothing of edits */
     ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    VEC(size_t) first_length = {0};
+    VEC(bool) is_code = {0};
     targets_begin(&f.targets, file, map);
     find_parts(&f);
     for (uint32_t k = 0; k < map->function_count; k++) {
         f.function = &map->functions[k];
         f.whole = map_whole_of(map, f.function)->start;
-        if (each_instruction(&f, find_targets) && k + 1 < map->function_count)
+        vec_push(&first_length, f.lengths.count);
+        bool is_all = each_instruction(&f, find_targets);
+        vec_push(&is_code, is_all);
+        if (is_all && k + 1 < map->function_count)
             find_pad_behind(&f, &map->functions[k + 1]);
     }
     find_tables(&f);
@@ -520,20 +505,18 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
     for (uint32_t k = 0; k < map->function_count; k++) {
         f.function = &map->functions[k];
         f.whole = map_whole_of(map, f.function)->start;
-        size_t sites = out->items.count, code = out->code.count;
         if (f.function->start < done || !f.function->size || is_plt(&f, f.function->start))
             continue;
         if (done)
             out->unknown_bytes += unknown_between(file, done, f.function->start);
         done = f.function->start + f.function->size;
         out->function_count++;
-        if (!each_instruction(&f, find_sites)) {
+        if (is_code.items[k]) {
+            each_branch(&f, f.lengths.items + first_length.items[k], find_sites);
+            vec_push(&f.decoded, k);
+        } else {
             vec_push(&out->undecoded, f.function->start);
             out->unknown_bytes += f.function->size;
-            out->items.count = sites;
-            out->code.count = code;
-        } else {
-            vec_push(&f.decoded, k);
         }
     }
     out->unknown_bytes += done ? unknown_between(file, done, UINT32_MAX) : 0;
@@ -547,6 +530,9 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
     vec_free(&f.places);
     vec_free(&f.decoded);
     vec_free(&f.all);
+    vec_free(&f.lengths);
+    vec_free(&first_length);
+    vec_free(&is_code);
 }
 
 void sites_free(struct sites *sites)
