@@ -176,6 +176,63 @@ static bool is_as_at_entry(const struct map *map, uint64_t offset)
     return s.cfa_kind == CFA_REG && s.reg == X86_RSP && s.offset == 8;
 }
 
+static bool may_write(const struct instruction *i, unsigned to)
+{
+    const ZydisDecodedInstruction *d = &i->decoded;
+    if (!(d->attributes & ZYDIS_ATTRIB_HAS_MODRM))
+        return ((d->opcode & 7u) | (unsigned)d->raw.rex.B << 3) == to;
+    return (d->raw.modrm.reg | (unsigned)d->raw.rex.R << 3) == to ||
+           (d->raw.modrm.mod == 3 && (d->raw.modrm.rm | (unsigned)d->raw.rex.B << 3) == to);
+}
+
+/* The same by another register, with no register saved yet. */
+static bool is_cfa_copied(const struct map *map, uint64_t offset)
+{
+    int64_t row = map_find_row(&map->tables, offset);
+    if (row < 0)
+        return false;
+    struct map_special s = map_spell_rule(&map->tables, (uint32_t)row);
+    return s.cfa_kind == CFA_REG && s.reg != X86_RSP && s.reg != X86_RBP && s.offset == 8 &&
+           s.place[AT_RBX].kind != PLACE_CFA && s.place[AT_RBP].kind != PLACE_CFA;
+}
+
+static bool may_change_rsp(const struct instruction *i)
+{
+    const ZydisDecodedInstruction *d = &i->decoded;
+    unsigned category = d->meta.category, to = 4;
+    if (category == ZYDIS_CATEGORY_PUSH || category == ZYDIS_CATEGORY_POP ||
+        category == ZYDIS_CATEGORY_CALL || category == ZYDIS_CATEGORY_RET ||
+        d->mnemonic == ZYDIS_MNEMONIC_LEAVE || d->mnemonic == ZYDIS_MNEMONIC_ENTER)
+        return true;
+    bool reads_reg = d->mnemonic == ZYDIS_MNEMONIC_MOV && d->opcode == 0x89;
+    if (reads_reg || (d->opcode >= 0x80 && d->opcode <= 0x83)) /* reg is a part of the opcode */
+        return d->raw.modrm.mod == 3 && (d->raw.modrm.rm | (unsigned)d->raw.rex.B << 3) == to;
+    return may_write(i, to);
+}
+
+/*
+ * Is the return address at the top of the stack though the CFA is in another register, as in
+ * assembly that begins by putting rsp there? No instruction before has changed rsp, and none has
+ * saved a register.
+ */
+static bool is_top_copied(struct finder *f, uint32_t offset)
+{
+    enum { MOST_BYTES = 64 };
+    const struct map_function *fn = f->function;
+    const struct code_range *code = elf_code_at(f->file, f->file->base + fn->start);
+    struct instruction i;
+    if (!is_cfa_copied(f->map, offset) || (fn->flags & FUNCTION_FRAGMENT) ||
+        offset - fn->start > MOST_BYTES || !is_as_at_entry(f->map, fn->start))
+        return false;
+    const uint8_t *bytes = code->bytes + (f->file->base + fn->start - code->start);
+    for (uint32_t at = 0; fn->start + at < offset; at += i.decoded.length)
+        if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&f->decoder, &i.context, bytes + at,
+                                                        fn->size - at, &i.decoded)) ||
+            may_change_rsp(&i))
+            return false;
+    return true;
+}
+
 static void find_slot(const struct finder *f, uint32_t offset, struct plan_site *site)
 {
     int64_t row = map_find_row(&f->map->tables, offset);
@@ -259,6 +316,10 @@ static void add_site(struct finder *f, const struct instruction *i, enum site_ki
     find_slot(f, i->offset, &site);
     if (kind != SITE_CALL && kind != SITE_TAIL)
         look_before(f);
+    if (site.slot_base == SLOT_UNKNOWN && (kind == SITE_TAIL || kind == SITE_TAIL_SHORT)) {
+        site.slot_base = SLOT_RSP; /* see is_top_copied */
+        site.slot_bytes = 0;
+    }
     if ((kind == SITE_CALL || kind == SITE_TAIL) && !elf_code_at(f->file, f->file->base + target)) {
         site.tier = TIER_NONE; /* a weak symbol without a definition, or no instruction at all */
         site.reason = REASON_NO_CODE;
@@ -276,13 +337,17 @@ static void add_site(struct finder *f, const struct instruction *i, enum site_ki
 }
 
 /* Does a jump leave its function for another, as a call that returns to our caller? */
-static bool is_tail(const struct finder *f, const struct instruction *i, uint64_t target)
+static bool is_tail(struct finder *f, const struct instruction *i, uint64_t target)
 {
     const struct map_function *there = map_find_function(f->map, target);
     if (there && map_whole_of(f->map, there)->start == f->whole)
         return target == f->whole && is_as_at_entry(f->map, i->offset) &&
                f->function->start != target;
     bool is_start = there && there->start == target && !(there->flags & FUNCTION_FRAGMENT);
+    if (there && !is_start && !(there->flags & FUNCTION_FRAGMENT) &&
+        is_as_at_entry(f->map, there->start) && is_cfa_copied(f->map, target) &&
+        is_top_copied(f, i->offset))
+        return true; /* into the middle, behind its own copy of rsp */
     return is_as_at_entry(f->map, i->offset) &&
            ((is_start && is_as_at_entry(f->map, target)) || got_of(f, target));
 }
@@ -323,15 +388,6 @@ static bool takes_return_address(const struct finder *f, const struct instructio
                    d->raw.modrm.mod == 0 && d->raw.modrm.rm == 4 && d->raw.sib.base == 4 &&
                    d->raw.sib.index == 4 && (d->raw.modrm.reg | (unsigned)d->raw.rex.R << 3) == to;
     return (is_pop || is_load) && is_as_at_entry(f->map, i->offset);
-}
-
-static bool may_write(const struct instruction *i, unsigned to)
-{
-    const ZydisDecodedInstruction *d = &i->decoded;
-    if (!(d->attributes & ZYDIS_ATTRIB_HAS_MODRM))
-        return ((d->opcode & 7u) | (unsigned)d->raw.rex.B << 3) == to;
-    return (d->raw.modrm.reg | (unsigned)d->raw.rex.R << 3) == to ||
-           (d->raw.modrm.mod == 3 && (d->raw.modrm.rm | (unsigned)d->raw.rex.B << 3) == to);
 }
 
 /* A jump to the return address is a return, also where the code does not say to unwinders that it
