@@ -255,6 +255,12 @@ static void answer_several(struct server *s, struct channel_message *m, int fd,
         if (map >= 0)
             sent.items[sent.count++] = map;
     }
+    int vdso = are_there && m->module_bytes && sent.count < CHANNEL_MOST_FILES
+                   ? find_vdso(s, m->module_bytes)
+                   : -1;
+    m->module_bytes = vdso >= 0;
+    if (vdso >= 0)
+        sent.items[sent.count++] = vdso;
     reply(fd, m, &sent);
 }
 

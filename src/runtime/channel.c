@@ -347,7 +347,7 @@ const void *channel_ask_vdso(uint64_t vdso_bytes, size_t *bytes)
     return map_answer(fd, bytes);
 }
 
-bool channel_ask_maps(struct channel_file *files, uint32_t count)
+bool channel_ask_maps(struct channel_file *files, uint32_t count, struct channel_vdso *vdso)
 {
     struct descriptors sent = {.count = count};
     bool has_map[CHANNEL_MOST_FILES];
@@ -355,18 +355,24 @@ bool channel_ask_maps(struct channel_file *files, uint32_t count)
         sent.items[i] = files[i].file;
     lock_message();
     message.kind = CHANNEL_MAPS;
+    message.module_bytes = vdso && count < CHANNEL_MOST_FILES ? vdso->bytes : 0;
     struct descriptors came = ask(&sent, CHANNEL_MAPS_ARE);
     bool is_answered = message.kind == CHANNEL_MAPS_ARE;
     uint32_t expected = 0;
     for (uint32_t i = 0; i < count; i++)
         expected += has_map[i] = is_answered && message.text[i];
+    bool has_vdso = is_answered && message.module_bytes;
+    expected += has_vdso;
     unlock_message();
     if (!is_answered || came.count != expected) { /* there were not enough descriptors left */
         close_all(came);
         return false;
     }
-    for (uint32_t i = 0, k = 0; i < count; i++)
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < count; i++)
         files[i].map = has_map[i] ? map_answer(came.items[k++], &files[i].map_bytes) : NULL;
+    if (has_vdso && k < came.count)
+        vdso->map = map_answer(came.items[k], &vdso->map_bytes);
     return true;
 }
 

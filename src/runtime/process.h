@@ -114,7 +114,12 @@ struct channel_file {
     const void *map;
     size_t map_bytes;
 };
-bool channel_ask_maps(struct channel_file *files, uint32_t count);
+struct channel_vdso { /* that one, too, if there is a descriptor left for it */
+    uint64_t bytes;   /* 0: not wanted */
+    const void *map;
+    size_t map_bytes;
+};
+bool channel_ask_maps(struct channel_file *files, uint32_t count, struct channel_vdso *vdso);
 
 /* The edit plan of a file. */
 const void *channel_ask_plan(int file, const char *path, size_t *bytes);

@@ -595,6 +595,7 @@ CASES = [
           ("clang_folded", "clang", FOLDED + FIXED + ["-fuse-ld=lld"]),
           flags=["-L.", "-l:r26_library.so", "-Wl,-rpath,$ORIGIN"], more=LIBRARY),
     Case("r27_tails", flags=["-O2"], burns=False),
+    Case("r27_middle", checks=[truth]),
     Case("r27_jump_returns", flags=["-O2"], burns=False, complete=0.5, checks=[truth]),
     *ways("r28_arguments", "r28_arguments.c", *LEVELS),
     Case("r29_in_stubs", burns=False, complete=0.95),
