@@ -57,4 +57,26 @@ screens server handle
 screens exact run_job
 screens heap fill
 
+# ---- Hints: how rough shares are is said of what was sampled, and of nothing else
+
+cat >few.txt <<'END'
+module prog - /opt/prog
+metric wall ns 1 0 time from the thread's start to its end
+metric heap_peak bytes 1 524288 memory in use
+process 1 1 /opt/prog prog
+thread 1 prog
+fact samples 28
+fact rate_asked_hz 999
+name wait prog!wait_for_work
+context 23000000000,11000000 wait
+END
+"$TEXT_PROFILE" few.txt few.ctp || exit 1
+"$CALLTRAIL" report few.ctp >wall.txt
+if grep -q 'rough' wall.txt; then fail 'waiting is measured' "$(grep rough wall.txt)"; else ok 'waiting is measured'; fi
+sed 's/23000000000,/60000000,/' few.txt >busy.txt
+"$TEXT_PROFILE" busy.txt busy.ctp && "$CALLTRAIL" report busy.ctp >wall.txt
+holds 'few samples of wall time that was spent running' grep -q '^only 28 samples: shares are rough (run it longer)' wall.txt
+"$CALLTRAIL" report --metric heap_peak few.ctp >heap.txt
+holds 'few samples of memory' grep -q '^only about 20 samples: shares are rough (record -e heap/8192)' heap.txt
+
 [ $failures -eq 0 ]
