@@ -57,6 +57,32 @@ screens server handle
 screens exact run_job
 screens heap fill
 
+# ---- What all of the cost has come through: the user's own function is named, however deep a library goes on
+
+cat >deep.txt <<'END'
+module prog - /opt/prog
+metric cpu ns 1 1000000 user CPU time
+process 1 1 /opt/prog prog
+thread 1 prog
+fact samples 400
+name main prog!main
+name own prog!Parser::parse(std::string const&) const
+name lib prog!std::basic_regex<char>::basic_regex(char const*)
+name lib2 prog!void std::__detail::_Compiler<std::regex_traits<char> >::_M_disjunction()
+name last prog!std::__detail::_Compiler<std::regex_traits<char> >::_M_alternative()
+name a prog!std::__detail::_Scanner::_M_advance()
+name b prog!std::__detail::_State::_M_clone()
+context 200000000 main;own;lib;lib2;last;a
+context 200000000 main;own;lib;lib2;last;b
+END
+"$TEXT_PROFILE" deep.txt deep.ctp || exit 1
+for columns in 80 100; do
+    COLUMNS=$columns "$CALLTRAIL" report deep.ctp >deep.out
+    holds "people's own function is named, $columns columns" \
+        grep -q 'function, below main → Parser::parse.* → … → .*_M_disjunction' deep.out
+    holds "in $columns columns" [ "$(wc -L <deep.out)" -le "$columns" ]
+done
+
 # ---- Hints: how rough shares are is said of what was sampled, and of nothing else
 
 cat >few.txt <<'END'
