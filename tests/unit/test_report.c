@@ -5,8 +5,8 @@
 
 #include "export/export.h"
 #include "query/flat.h"
-#include "report/report.h"
 #include "query/shorten.h"
+#include "report/report.h"
 
 enum { ROUNDS = 150 };
 
