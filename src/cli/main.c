@@ -24,6 +24,7 @@ static const struct command {
     {"import", cmd_import, "make a profile of what another tool measured"},
     {"symbolize", cmd_symbolize, "add source lines and names from debug files that came later"},
     {"diff", cmd_diff, "what changed from one profile to another, beyond noise"},
+    {"infer", cmd_infer, "contexts from stack heights, and a map of known paths"},
     {"merge", cmd_merge, "many profiles as one"},
     {"store", cmd_store, "profiles of many machines and days, in a PostgreSQL database"},
     {"recover", cmd_recover, "make the profile of a recording that was killed"},

@@ -52,7 +52,8 @@ static int write_plan(const struct sites *sites, const struct map *map, FILE *ou
                                          [PLAN_BY_RANK].count = sites->by_rank.count,
                                          [PLAN_CODE].count = sites->code.count,
                                          [PLAN_UNDECODED].count = sites->undecoded.count},
-                            .function_count = sites->function_count};
+                            .function_count = sites->function_count,
+                            .unknown_bytes = sites->unknown_bytes};
     const void *const items[PLAN_SECTIONS] = {[PLAN_SITES] = sites->items.items,
                                               [PLAN_BY_RANK] = sites->by_rank.items,
                                               [PLAN_CODE] = sites->code.items,
@@ -301,6 +302,8 @@ void plan_print(const struct plan *p, const char *name, FILE *out)
     if (p->undecoded_count)
         fprintf(out, ", %u functions are not all instructions and stay as they are",
                 p->undecoded_count);
+    if (h->unknown_bytes)
+        fprintf(out, "\n  no calls were looked for in %u bytes of code", h->unknown_bytes);
     fprintf(out, "\n  %-22s %9s", "", "sites");
     for (unsigned t = 0; t < SITE_TIERS; t++)
         fprintf(out, " %10s", tiers[t]);

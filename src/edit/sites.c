@@ -487,6 +487,17 @@ static void mark_leaves(const struct finder *f)
     }
 }
 
+/* Code between two functions that is no padding: of a function that nobody tells us of. */
+static uint32_t unknown_between(const struct elf_file *file, uint32_t start, uint32_t end)
+{
+    const struct code_range *code = end > start ? elf_code_at(file, file->base + start) : NULL;
+    if (!code || elf_is_plt(code))
+        return 0;
+    uint64_t last = code->end - file->base;
+    end = end < last ? end : (uint32_t)last;
+    return end - start - decode_padding(file, start, end);
+}
+
 void sites_find(const struct elf_file *file, const struct map *map, struct sites *out)
 {
     struct finder f = {.file = file, .map = map, .out = out};
@@ -512,16 +523,20 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
         size_t sites = out->items.count, code = out->code.count;
         if (f.function->start < done || !f.function->size || is_plt(&f, f.function->start))
             continue;
+        if (done)
+            out->unknown_bytes += unknown_between(file, done, f.function->start);
         done = f.function->start + f.function->size;
         out->function_count++;
         if (!each_instruction(&f, find_sites)) {
             vec_push(&out->undecoded, f.function->start);
+            out->unknown_bytes += f.function->size;
             out->items.count = sites;
             out->code.count = code;
         } else {
             vec_push(&f.decoded, k);
         }
     }
+    out->unknown_bytes += done ? unknown_between(file, done, UINT32_MAX) : 0;
     make_rooms(&f);
     rank_sites(out);
     mark_leaves(&f);

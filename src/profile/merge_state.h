@@ -8,6 +8,7 @@
 #include "base/key_set.h"
 #include "base/strings.h"
 #include "profile/merge.h"
+#include "profile/time_blocks.h"
 
 /* ---- By what things are the same ------------------------------------------------------------- */
 
@@ -91,6 +92,8 @@ struct merge {
     VEC(struct ctp_process) process_records; /* first_argument is a text: all of them */
     VEC(struct ctp_thread) thread_records;
     VEC(struct merged_fact) fact_records;
+    struct time_blocks times;               /* with numbers of metrics and nodes of the merge */
+    uint64_t times_dropped;                 /* there were too many: all of them, so far */
     VEC(uint32_t) instances[CTP_SCOPE_END]; /* how many were merged into each */
 
     /* The tree; the frame of a root's node is the root. */

@@ -436,6 +436,22 @@ static void write_nodes(struct order *o, struct profile_writer *w, const uint32_
     }
 }
 
+/* Takes them out of the merge, run by run. */
+static void write_times(struct order *o, struct profile_writer *w, const uint32_t *ranks)
+{
+    const struct merge *m = o->merge;
+    for (size_t i = 0; i < m->times.runs.count; i++) {
+        struct ctp_time_run run = m->times.runs.items[i];
+        struct ctp_time *items = m->times.items.items + run.first;
+        run.metric = o->metrics[run.metric];
+        for (uint32_t k = 0; k < run.count; k++)
+            items[k].node = ranks[items[k].node];
+        profile_add_times(w, &run, items, run.count);
+    }
+    if (m->times_dropped)
+        profile_fact_u64(w, CTP_SCOPE_PROFILE, 0, FACT_DROPPED, m->times_dropped);
+}
+
 static void write_tree(struct order *o, struct profile_writer *w)
 {
     const struct merge *m = o->merge;
@@ -451,16 +467,15 @@ static void write_tree(struct order *o, struct profile_writer *w)
     }
     write_nodes(o, w, nodes, ranks);
     write_threads(o, w, threads, ranks);
+    write_times(o, w, ranks);
     free(nodes);
     free(ranks);
     free(roots);
     free(threads);
 }
 
-int merge_write(struct merge *m, const char *path, struct ct_error *err)
+void merge_fill(struct merge *m, struct profile_writer *w)
 {
-    struct profile_writer *w;
-    CT_TRY(profile_writer_open(path, &w, err));
     free(m->slots); /* nothing is added any more, and writing needs the room */
     m->slots = NULL;
     m->slot_count = 0;
@@ -480,5 +495,12 @@ int merge_write(struct merge *m, const char *path, struct ct_error *err)
                          o.threads, o.roots,     o.metrics, o.process_levels};
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
         free(ranks[i]);
+}
+
+int merge_write(struct merge *m, const char *path, struct ct_error *err)
+{
+    struct profile_writer *w;
+    CT_TRY(profile_writer_open(path, &w, err));
+    merge_fill(m, w);
     return profile_writer_commit(w, err);
 }

@@ -3,7 +3,7 @@
  * lists are cut and say so; the JSON has all of it.
  */
 #include "base/vec.h"
-#include "profile/profile.h"
+#include "profile/time_range.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -134,8 +134,10 @@ static void print_command_line(FILE *out, const struct profile *p,
     }
 }
 
-static void print_times_and_exit(FILE *out, const struct ctp_process *process)
+static void print_times_and_exit(FILE *out, const struct profile *p, uint32_t index)
 {
+    const struct ctp_process *process = profile_process(p, index);
+    const struct ctp_fact *why = profile_find_fact(p, CTP_SCOPE_PROCESS, index, "restricted");
     const char *separator = "";
     time_t start = (time_t)(process->start_ns / 1000000000);
     struct tm local;
@@ -158,29 +160,38 @@ static void print_times_and_exit(FILE *out, const struct ctp_process *process)
         fprintf(out, "%sbecame another program (exec)", separator);
     else
         fprintf(out, "%sits end was not seen", separator);
-    if (process->flags & CTP_PROCESS_UNATTACHED)
+    if ((process->flags & CTP_PROCESS_UNATTACHED) && !why)
         fputs(", not measured", out);
+    if (why) {
+        fputs(", ", out);
+        print_clean(out, profile_string(p, (uint32_t)why->value), TEXT_MAX_BYTES);
+    }
     putc('\n', out);
 }
 
 /* The threads of a process, by looking through all of them: only LIST_MAX processes do so. */
 static void print_threads(FILE *out, const struct profile *p, uint32_t process)
 {
-    uint32_t count = 0;
+    uint64_t count = 0, shown = 0;
     for (uint32_t i = 0; i < profile_thread_count(p); i++)
-        count += profile_thread(p, i)->process == process;
-    fprintf(out, "      %" PRIu32 " thread%s", count, count == 1 ? "" : "s");
-    uint32_t shown = 0;
-    for (uint32_t i = 0; i < profile_thread_count(p) && shown < THREADS_MAX; i++) {
+        count += profile_thread(p, i)->process == process ? profile_thread_lives(p, i) : 0;
+    fprintf(out, "      %" PRIu64 " thread%s", count, count == 1 ? "" : "s");
+    for (uint32_t i = 0, listed = 0; i < profile_thread_count(p) && listed < THREADS_MAX; i++) {
         const struct ctp_thread *thread = profile_thread(p, i);
         if (thread->process != process)
             continue;
-        fputs(shown++ ? ", " : ": ", out);
+        listed++;
+        uint64_t lives = profile_thread_lives(p, i);
+        fputs(shown ? ", " : ": ", out);
+        shown += lives;
         print_clean(out, profile_string(p, thread->name), 32);
-        fprintf(out, " (%" PRIu32 ")", thread->tid);
+        if (lives > 1)
+            fprintf(out, " (the last of %" PRIu64 ": %" PRIu32 ")", lives, thread->tid);
+        else
+            fprintf(out, " (%" PRIu32 ")", thread->tid);
     }
     if (count > shown)
-        fprintf(out, " and %" PRIu32 " more", count - shown);
+        fprintf(out, " and %" PRIu64 " more", count - shown);
     putc('\n', out);
 }
 
@@ -206,12 +217,32 @@ static void print_processes(FILE *out, const struct profile *p, bool all)
             putc('\n', out);
         }
         fputs("      ", out);
-        print_times_and_exit(out, process);
+        print_times_and_exit(out, p, i);
         print_threads(out, p, i);
         if (all)
             print_facts(out, p, CTP_SCOPE_PROCESS, i, "      ");
     }
     print_cut(out, "  ", count > most ? count - most : 0);
+}
+
+/* How many samples of a metric have a time, and from when to when they came. */
+static void print_times(FILE *out, const struct profile *p, uint32_t metric)
+{
+    uint64_t count = 0, first = UINT64_MAX, last = 0;
+    for (uint32_t i = 0; i < profile_time_run_count(p); i++) {
+        const struct ctp_time_run *run = profile_time_run(p, i);
+        const struct ctp_time *items = profile_times(p) + run->first;
+        if (run->metric != metric)
+            continue;
+        uint64_t from = profile_time_us(run, items);
+        uint64_t to = profile_time_us(run, items + run->count - 1);
+        first = from < first ? from : first;
+        last = to > last ? to : last;
+        count += run->count;
+    }
+    if (count)
+        fprintf(out, "      times of %" PRIu64 " samples, from %.3f s to %.3f s\n", count,
+                (double)first / 1e6, (double)last / 1e6);
 }
 
 static void print_metrics(FILE *out, const struct profile *p, const struct profile_stats *stats,
@@ -241,6 +272,7 @@ static void print_metrics(FILE *out, const struct profile *p, const struct profi
             print_clean(out, profile_string(p, metric->description), TEXT_MAX_BYTES);
             putc('\n', out);
         }
+        print_times(out, p, i);
         if (all)
             print_facts(out, p, CTP_SCOPE_METRIC, i, "      ");
     }
@@ -316,6 +348,12 @@ static void print_quality(FILE *out, const struct profile *p)
             fprintf(out, ", %.0f Hz achieved", got);
         putc('\n', out);
     }
+    double untimed;
+    if (number(p, "times_lost", &untimed))
+        fprintf(out, "  the times of %.0f samples are not known\n", untimed);
+    if (number(p, "times_dropped", &untimed))
+        fprintf(out, "  %.0f times of samples are too many for a merged profile: it has none\n",
+                untimed);
     if (number(p, "walks_total", &walks) && number(p, "walks_complete", &complete) && walks > 0)
         fprintf(out, "  %.0f of %.0f stacks are complete\n", complete, walks);
     if (number(p, "verify_checked", &checked) && number(p, "verify_differ", &differ) && checked > 0)

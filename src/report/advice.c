@@ -121,13 +121,26 @@ static void about_unmeasured(const struct view *view, struct advice *a)
 {
     const struct profile *p = view->profile;
     double threads = 0;
-    unsigned processes = 0;
+    uint32_t processes = 0, first = 0;
     metric_number(view, "threads_not_sampled", &threads);
-    for (uint32_t i = 0; i < profile_process_count(p); i++)
-        processes += (profile_process(p, i)->flags & CTP_PROCESS_UNATTACHED) != 0;
-    if (threads > 0 || processes)
-        say(a, true, "%.0f thread%s and %u process%s were seen, but not measured", threads,
-            threads == 1 ? "" : "s", processes, processes == 1 ? "" : "es");
+    for (uint32_t i = profile_process_count(p); i-- > 0;) {
+        if (profile_process(p, i)->flags & CTP_PROCESS_UNATTACHED) {
+            processes++;
+            first = i;
+        }
+    }
+    if (threads > 0)
+        say(a, true, "%.0f thread%s seen, but not measured", threads,
+            threads == 1 ? " was" : "s were");
+    if (!processes)
+        return;
+    const char *path = profile_string(p, profile_process(p, first)->command);
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    char others[48] = "";
+    if (processes > 1)
+        snprintf(others, sizeof others, " and %" PRIu32 " more", processes - 1);
+    say(a, true, "%" PRIu32 " process%s seen, but not measured: %.60s%s (info says why)", processes,
+        processes == 1 ? " was" : "es were", name, others);
 }
 
 static void about_coverage(const struct view *view, struct advice *a)

@@ -32,7 +32,10 @@ static const double DIGEST_MIN_SHARE = 1;
 static void note_processes(struct sheet *sheet)
 {
     const struct profile *p = sheet->view->profile;
-    uint32_t count = profile_process_count(p), threads = profile_thread_count(p);
+    uint32_t count = profile_process_count(p);
+    uint64_t threads = 0;
+    for (uint32_t i = 0; i < profile_thread_count(p); i++)
+        threads += profile_thread_lives(p, i);
     char command[COMMAND_BYTES + 8] = "", ran[48] = "", more[96] = "";
     const struct ctp_process *process = count ? profile_process(p, 0) : NULL;
     const char *argument;
@@ -51,7 +54,7 @@ static void note_processes(struct sheet *sheet)
     used = (size_t)snprintf(more, sizeof more, "%s (pid %" PRIu32, ran, process->pid);
     if (count > 1)
         used += (size_t)snprintf(more + used, sizeof more - used, ", %" PRIu32 " processes", count);
-    snprintf(more + used, sizeof more - used, ", %" PRIu32 " thread%s)", threads,
+    snprintf(more + used, sizeof more - used, ", %" PRIu64 " thread%s)", threads,
              threads == 1 ? "" : "s");
     char *clean = text_clean(*command ? command : profile_string(p, process->command));
     size_t columns = sheet->terminal->columns, least = columns / 3;

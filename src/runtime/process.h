@@ -48,6 +48,7 @@ struct guest {
     _Atomic(const struct walk_modules *) modules;
     _Atomic uint32_t thread_list_lock;
     struct thread *threads;
+    uint32_t threads_apart; /* that have ended; see threads_ended.c */
     struct heap_state heap;
     struct exec_room exec_rooms[EXEC_ROOMS];
     /* Room in the arena was waited for once, and none came: it is not waited for again. */
@@ -124,8 +125,14 @@ void modules_refresh(void);
 /* Has the dynamic linker call modules_refresh whenever it has loaded or unloaded something. */
 void modules_watch(void);
 
-/* The linker's code is its own again; what is loaded from now on is not known. */
+/* The linker's code is its own again; what is loaded from now on is not known. Who holds the code
+ * calls this last: a thread that unloads a module must not get past. */
 void modules_unwatch(void);
+
+/* Holds the code of all modules as it is: none comes or goes meanwhile, and nobody else puts it
+ * back. False: not now; the linker is at work, or somebody else. */
+bool modules_hold(void);
+void modules_let_go(void);
 
 /* Another number for another set of modules. */
 extern _Atomic uint32_t modules_generation;

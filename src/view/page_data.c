@@ -6,6 +6,7 @@
 #include "query/view.h"
 #include "view/page_code.h"
 #include "view/page_sources.h"
+#include "view/page_times.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -17,6 +18,7 @@ struct page {
     struct labels labels; /* functions */
     struct labels lines;  /* the same with every line apart, entry by entry */
     struct page_cut cut;
+    struct page_times times;
     VEC(struct page_place) places; /* of source, by entry */
     FILE *out;
 };
@@ -229,6 +231,19 @@ static void node_arrays(struct page *page, array_list *list)
     }
 }
 
+static void time_arrays(const struct page *page, array_list *list)
+{
+    size_t count = page->times.items.count;
+    uint32_t *node = own_u32(list, "timeNode", count);
+    uint32_t *at = own_u32(list, "timeAt", count);
+    uint32_t *samples = own_u32(list, "timeSamples", count);
+    for (size_t i = 0; i < count; i++) {
+        node[i] = page->times.items.items[i].node;
+        at[i] = page->times.items.items[i].at;
+        samples[i] = page->times.items.items[i].samples;
+    }
+}
+
 /*
  * Functions as they are in the whole profile, where the page does not have all of it: "flatSelf"
  * and "flatTotal" by label, for each metric. Behind the profile's labels the page has two more,
@@ -314,6 +329,7 @@ static char *header_text(struct page *page, const array_list *list, const struct
         page_sources_write(&j, page->places.items, page->places.count, files,
                            &page->options->sources);
     write_facts(&j, p);
+    page_times_write(&j, &page->times);
     write_array_list(&j, list);
     json_close(&j, '}');
     fclose(memory);
@@ -338,6 +354,8 @@ static int write_page(struct page *page, struct ct_error *err)
     strings_init(&files);
     frame_arrays(page, &list, &files);
     node_arrays(page, &list);
+    page_times_find(page->profile, page->cut.targets, page->options->times_max, &page->times);
+    time_arrays(page, &list);
     int status = page->cut.left_out ? flat_arrays(page, &list, err) : CT_OK;
     if (status == CT_OK) {
         header = header_text(page, &list, &files, &size);
@@ -362,6 +380,7 @@ int page_data_write(const struct profile *p, const struct page_options *options,
 {
     CT_TRY(view_check_roots(p, err));
     CT_TRY(profile_verify_values(p, CTP_NONE, err));
+    CT_TRY(profile_verify_times(p, err));
     struct page page = {.profile = p, .options = options, .out = out};
     struct label_options by_code = {.keep_mangled = options->keep_mangled};
     struct label_options by_line = by_code;
@@ -370,6 +389,7 @@ int page_data_write(const struct profile *p, const struct page_options *options,
     labels_init(&page.lines, p, &by_line);
     page_cut(&page.labels, &options->cut, &page.cut);
     int status = write_page(&page, err);
+    page_times_free(&page.times);
     page_cut_free(&page.cut);
     vec_free(&page.places);
     labels_free(&page.lines);

@@ -17,6 +17,7 @@ struct page_options {
     struct page_cut_options cut;
     struct source_folders sources;
     const char *thread, *process, *phase; /* what is looked at, as in a view; NULL: all */
+    uint32_t times_max; /* entries of times: they are coarser until there are not more */
     bool keep_mangled;
     bool with_sources; /* lines of source and instructions that cost something are a part of it */
 };

@@ -141,7 +141,6 @@ static int put_all_back(struct dl_phdr_info *info, size_t bytes, void *unused)
     for (uint32_t i = 0; i < list->count; i++)
         all &= prepare(list->items[i], true);
     guest->arena->not_paused |= !all;
-    modules_unwatch();
     for (uint32_t i = 0; i < list->count; i++) {
         struct edited_module *m = list->items[i];
         for (unsigned k = 0; k < m->pristine_count; k++) {
@@ -156,17 +155,41 @@ static int put_all_back(struct dl_phdr_info *info, size_t bytes, void *unused)
             for (unsigned k = 0; k < list->items[i]->pristine_count; k++)
                 if (list->items[i]->pristine[k].has_rooms)
                     pristine_put_back(&list->items[i]->pristine[k], 1);
+    modules_unwatch();
     return 1;
+}
+
+/*
+ * Other threads may be loading and unloading modules: there is a moment between two of them. In the
+ * child of a fork, the linker's lists may be for good as one of the parent's threads had left them.
+ */
+static bool hold(void)
+{
+    enum { PATIENCE = 2000, STEP_NS = 1000000 };
+    if (is_alone())
+        return !__atomic_exchange_n((uint32_t *)&guest->code_lock, 1, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; i < PATIENCE; i++) {
+        struct timespec step = {0, STEP_NS};
+        if (modules_hold())
+            return true;
+        if (guest->arena->detach)
+            return false;
+        raw_syscall3(SYS_nanosleep, (long)&step, 0, 0);
+    }
+    return false;
 }
 
 void edit_pause(void)
 {
-    if (guest->arena->detach || is_confined() ||
-        __atomic_exchange_n((uint32_t *)&guest->code_lock, 1, __ATOMIC_ACQUIRE))
+    if (guest->arena->detach || is_confined())
         return;
+    if (!hold()) {
+        guest->arena->not_paused = 1;
+        return;
+    }
     without_linker(put_all_back);
     is_paused = true;
-    __atomic_store_n((uint32_t *)&guest->code_lock, 0, __ATOMIC_RELEASE);
+    modules_let_go();
 }
 
 /* The edited code takes its place again. */

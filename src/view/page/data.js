@@ -7,11 +7,11 @@ export const NONE = 0xffffffff;
 export const Kind = { FUNCTION: 0, PLACE: 1, GAP: 2, NOTHING: 3, FOLDED: 4, GROUP: 5, TEXT: 6, CUT: 7 };
 
 function readArrays(buffer, at, list) {
-    const arrays = { values: [], flatSelf: [], flatTotal: [] };
+    const arrays = { values: [], flatSelf: [], flatTotal: [] }; // of each metric
     for (const [name, type, count] of list) {
         const array = type === "f64" ? new Float64Array(buffer, at, count) : new Uint32Array(buffer, at, count);
         if (Array.isArray(arrays[name]))
-            arrays[name].push(array); // one for each metric
+            arrays[name].push(array);
         else
             arrays[name] = array;
         at += Math.ceil(array.byteLength / 8) * 8;
@@ -109,10 +109,10 @@ export class Source {
         return all;
     }
 
-    // A closer look: at threads, a process, a phase, or at what is called through a path of labels.
-    async part(index, { thread, process, phase, zoom }) {
+    // A closer look: at threads, a process, a phase, a range of time, or at what is called through a path of labels.
+    async part(index, { thread, process, phase, zoom, from, to }) {
         const words = new URLSearchParams({ profile: index });
-        for (const [key, value] of Object.entries({ thread, process, phase, zoom }))
+        for (const [key, value] of Object.entries({ thread, process, phase, zoom, from, to }))
             if (value)
                 words.append(key, value);
         const answer = await fetch(`data?${words}`);

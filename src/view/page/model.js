@@ -3,8 +3,14 @@
 import { Comparison } from "./compare.js";
 import { LineLabels, PlaceLabels, instructionRows, lineRows, structureOf } from "./lines.js";
 import { matchNames, refine } from "./refine.js";
+import { inRange } from "./times.js";
 import { flatRows, growTree, outermost } from "./tree.js";
 import { visible } from "./format.js";
+
+// All that a page has of a range of time, as if it were all there is.
+export function modelInRange(model, range) {
+    return model.once(`range ${JSON.stringify(range)}`, () => new Model(model.profiles.map((profile) => inRange(profile, range))));
+}
 
 export class Model {
     // `selection`: the thread, process and phase that the profiles were asked for with.
