@@ -2,6 +2,7 @@
  * A profile's summary for people: `calltrail info`. It is meant to fit on a screen or two, so long
  * lists are cut and say so; the JSON has all of it.
  */
+#include "base/vec.h"
 #include "profile/time_range.h"
 
 #include <inttypes.h>
@@ -73,8 +74,13 @@ static void print_amount(FILE *out, uint64_t value, const char *unit)
     } else if (strcmp(unit, "bytes") == 0) {
         print_bytes(out, value);
     } else {
+        char *shown = must_strdup(unit);
+        size_t length = strlen(unit);
+        if (value == 1 && length >= 4 && unit[length - 1] == 's') /* "1 call" */
+            shown[length - 1] = '\0';
         fprintf(out, "%" PRIu64 " ", value);
-        print_clean(out, unit, TEXT_MAX_BYTES);
+        print_clean(out, shown, TEXT_MAX_BYTES);
+        free(shown);
     }
 }
 
@@ -250,7 +256,8 @@ static void print_metrics(FILE *out, const struct profile *p, const struct profi
         print_clean(out, profile_string(p, metric->name), TEXT_MAX_BYTES);
         fputs(metric->kind == CTP_METRIC_AT_LEAST ? ": at least " : ": ", out);
         print_amount(out, stats->metrics[i].total, unit);
-        fprintf(out, " in %" PRIu32 " contexts", stats->metrics[i].contexts);
+        uint32_t contexts = stats->metrics[i].contexts;
+        fprintf(out, " in %" PRIu32 " context%s", contexts, contexts == 1 ? "" : "s");
         if (metric->kind == CTP_METRIC_EXACT)
             fputs(", exact", out);
         if (metric->kind == CTP_METRIC_SAMPLED && !metric->period)
@@ -274,12 +281,13 @@ static void print_metrics(FILE *out, const struct profile *p, const struct profi
 
 static void print_tree(FILE *out, const struct profile *p, const struct profile_stats *stats)
 {
+    uint32_t roots = profile_root_count(p);
     fprintf(out,
             "\nThe tree\n"
-            "  %" PRIu32 " nodes in %" PRIu32 " roots, %" PRIu32 " of them leaves\n"
+            "  %" PRIu32 " nodes in %" PRIu32 " root%s, %" PRIu32 " of them leaves\n"
             "  at most %" PRIu32 " frames deep, %.1f on average\n"
             "  %" PRIu32 " frames, %" PRIu32 " functions, %" PRIu32 " modules\n",
-            p->node_count, profile_root_count(p), stats->leaves, stats->max_depth,
+            p->node_count, roots, roots == 1 ? "" : "s", stats->leaves, stats->max_depth,
             stats->mean_depth, profile_frame_count(p), profile_function_count(p),
             profile_module_count(p));
     uint32_t epochs = profile_epoch_count(p);

@@ -9,11 +9,11 @@
 #include <string.h>
 
 /* Below so many samples a share of 10% is off by four points, five times of a hundred. */
-enum { SAMPLES_ENOUGH = 200 };
+enum { SAMPLES_ENOUGH = 200, SAMPLES_WISHED = 1000 };
 
 /* In per cent: what is not worth a word, and when most of a run is spent elsewhere. */
 static const double LOST_MOST = 1, CALLERS_MOST = 5, NAMELESS_MOST = 5, COVERED_LEAST = 80,
-                    WAITING_MOST = 50, KERNEL_MOST = 40;
+                    WAITING_MOST = 50, KERNEL_MOST = 40, SAMPLED_LEAST = 5;
 
 /* A run that is over at once says nothing about waiting. */
 static const double SECONDS_LEAST = 0.1;
@@ -43,6 +43,23 @@ static bool is_user_time(const struct view *view)
 
 /* ---- What is bad ----------------------------------------------------------------------------- */
 
+/* Memory is sampled by bytes, and a smaller step costs little where there is little of it. */
+static void about_bytes(const struct view *view, struct advice *a)
+{
+    const struct ctp_metric *metric = metric_of(view);
+    const char *name = profile_string(view->profile, metric->name);
+    bool is_heap = strncmp(name, "heap_", 5) == 0;
+    uint64_t samples = metric->period ? view->total / metric->period : 0, step = metric->period;
+    char number[AMOUNT_ROOM];
+    if (metric->period <= 1 || samples >= SAMPLES_ENOUGH ||
+        (!is_heap && strcmp(name, "malloc") != 0))
+        return;
+    while (step > 1 && view->total / step < SAMPLES_WISHED)
+        step /= 2;
+    say(a, true, "only about %s sample%s: shares are rough (record -e %s/%" PRIu64 ")",
+        count_text(samples, number), samples == 1 ? "" : "s", is_heap ? "heap" : name, step);
+}
+
 static void about_samples(const struct view *view, struct advice *a)
 {
     const struct ctp_metric *metric = metric_of(view);
@@ -56,9 +73,13 @@ static void about_samples(const struct view *view, struct advice *a)
             100 * lost / (samples + lost),
             ring > 0 ? "they came faster than they were read (a lower -F helps)"
                      : "the program blocked signals, or ran on stacks too small for a handler");
-    if (samples >= SAMPLES_ENOUGH)
+    metric_number(view, "rate_asked_hz", &rate);
+    double each = metric->period ? (double)metric->period : rate > 0 ? 1e9 / rate : 0;
+    /* Of wall time, waiting is measured: how rough the rest is matters where it is much. */
+    if (samples >= SAMPLES_ENOUGH ||
+        (each > 0 && samples * each * 100 < SAMPLED_LEAST * (double)view->total))
         return;
-    if (is_user_time(view) && metric_number(view, "rate_asked_hz", &rate) && rate < 4999)
+    if (is_user_time(view) && rate > 0 && rate < 4999)
         snprintf(higher, sizeof higher, ", or record -F 4999");
     if (samples < 1)
         say(a, true, "no samples: it took hardly any CPU time (run it longer%s)", higher);
@@ -222,6 +243,7 @@ struct advice advice_about(const struct view *view)
 {
     struct advice a = {0};
     about_samples(view, &a);
+    about_bytes(view, &a);
     about_callers(view, &a);
     about_verified(view, &a);
     about_unmeasured(view, &a);
