@@ -115,6 +115,7 @@ static int completion_begin(struct completion *c, const struct path_map *map,
          i++) /* what is missing tells of the others */
         if (c->heights[i] != CTP_NONE && has_value(p, i))
             find(c, i);
+    path_answer_settle(&c->answer);
     if (has_any)
         return CT_OK;
     completion_end(c);

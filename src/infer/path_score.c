@@ -253,6 +253,7 @@ int path_score(const struct path_map *map, const struct profile *truth, const ch
         *out = (struct path_scores){.unit = unit_of(&t)};
         for (uint32_t i = 0; i < truth->node_count; i++)
             take_context(&t, out, i, window_bytes);
+        path_answer_settle(&t.answer);
     }
     truth_end(&t);
     return CT_OK;
