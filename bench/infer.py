@@ -139,8 +139,10 @@ def main():
             file = tick(name, command(folder, large), folder, work)
             compare("same run", name, train(name, command(folder, large), folder, work), file)
             if name in OTHER:
-                command = OTHER[name] or [programs.cc1(), "-quiet", "-O1", "-w", "-I", os.path.join(root, "src"),
-                                          os.path.join(root, "src/profile/merge.c"), "-o", "big.s"]
+                command = OTHER[name] or [programs.cc1(), "-quiet", "-O1", "-w", "-fpreprocessed",
+                                          os.path.join(folder, "other.i"), "-o", "big.s"]
+                subprocess.run(["gcc", "-E", "-D_GNU_SOURCE", "-I", os.path.join(root, "src"), "-o",
+                                os.path.join(folder, "other.i"), os.path.join(root, "src/profile/merge.c")], check=True)
                 compare("other work", name, train(name, command, folder, work), file)
             command = PROGRAMS[name][0]
             compare("smaller", name, train(name, command(smaller, small), smaller, work), file)
