@@ -12,6 +12,14 @@ uint32_t path_height_node(const struct profile *p, uint32_t node)
     return node;
 }
 
+bool path_has_heights(const struct profile *p)
+{
+    for (uint32_t i = 0; i < profile_frame_count(p); i++)
+        if (profile_frame(p, i)->gap == CTP_GAP_HEIGHT)
+            return true;
+    return false;
+}
+
 /* The frames from a height on, outermost first. */
 struct inner_frames {
     VEC(uint32_t) nodes;

@@ -298,7 +298,7 @@ int path_unseen(const struct path_map *map, const struct profile *p, const char 
     struct unseen_visit v = {p, visit, context, out};
     const struct path_context *first;
     *out = (struct path_unseen){.unit = profile_string(p, profile_metric(p, 0)->unit)};
-    if (profile_find_metric(p, "height") == CTP_NONE)
+    if (path_has_heights(p))
         return path_each(map, p, take_found, &v, &summary, err);
     CT_TRY(truth_begin(&t, map, p, weight, err));
     out->unit = unit_of(&t);

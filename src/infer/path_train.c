@@ -265,7 +265,7 @@ static int find_metrics(struct path_trainer *t, struct source *s, struct ct_erro
     if (s->height == CTP_NONE)
         return ct_fail(err,
                        "%s: has no stack heights: record --engine exact --height, or --engine "
-                       "infer --learn, measures them",
+                       "infer, measures them",
                        p->name);
     if (t->weight && s->weight == CTP_NONE)
         return ct_fail(err, "%s: has no metric %s", p->name, t->weight);
