@@ -95,6 +95,17 @@ start;main;work 50
 start;main;work;leaf 60
 END
 prints the-rest-stays-where-it-was export --to folded whole.ctp
+"$CALLTRAIL" report whole.ctp | tr -s ' \n' ' ' >out
+if grep -q 'for 32.1% of the cost one path, for 0.0% likely, and 40.6% is split among several paths' out; then
+    ok report-says-what-is-split
+else
+    fail report-says-what-is-split "$(cat out)"
+fi
+if grep -q "callers are missing for 23.5% of the cost, mostly: (walk ended: only the stack's height is known) (calltrail infer" out; then
+    ok report-says-what-is-missing
+else
+    fail report-says-what-is-missing "$(cat out)"
+fi
 refused twice 1 'has been completed by a map already' infer -o x.ctp p.map whole.ctp
 refused nothing-to-complete 1 'all callers are known' infer p.map exact.ctp
 refused another-build 1 'program has another build-id in build.ctp' infer --score p.map build.ctp
