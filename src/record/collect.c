@@ -9,7 +9,7 @@
 #include "record/grow.h"
 #include "record/language.h"
 #include "record/metrics.h"
-#include "record/times.h"
+#include "record/sample_times.h"
 #include "record/totals.h"
 
 #include <string.h>
