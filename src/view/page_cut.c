@@ -91,6 +91,16 @@ static void find_own(const struct shares *s)
     }
 }
 
+/* Looking for children is waiting for memory: that of one further on is asked for in time. */
+static void look_ahead(const struct profile *p, const struct tree_index *index,
+                       const uint32_t *targets, uint32_t node)
+{
+    enum { AHEAD = 16 };
+    uint32_t parent = profile_parent(p, node + AHEAD);
+    if (parent < node && targets[parent] != CTP_NONE)
+        tree_prefetch(index, targets[parent], profile_node_frame(p, node + AHEAD));
+}
+
 /*
  * The contexts of all threads as one tree, as far as they matter: `targets` says where each node of
  * the profile is, or CTP_NONE. A context of which no thread has `least` is left out; then so are
@@ -110,6 +120,7 @@ static void join(const struct shares *s, float least, struct tree *tree, uint32_
         uint32_t parent = profile_parent(p, i);
         if (i % PROGRESS_NODES == PROGRESS_NODES - 1)
             progress_add(&progress, PROGRESS_NODES);
+        look_ahead(p, &index, targets, i);
         targets[i] = parent == CTP_NONE ? 0
                      : targets[parent] != CTP_NONE && s->own[i] >= least
                          ? tree_child(tree, &index, targets[parent], profile_node_frame(p, i))
@@ -117,6 +128,7 @@ static void join(const struct shares *s, float least, struct tree *tree, uint32_
     }
     for (uint32_t i = 0; i < p->node_count; i++) {
         uint32_t parent = profile_parent(p, i);
+        look_ahead(p, &index, targets, i);
         if (targets[i] != CTP_NONE || targets[parent] == CTP_NONE)
             continue;
         uint32_t found = tree_find(tree, &index, targets[parent], profile_node_frame(p, i));
