@@ -278,11 +278,8 @@ ALWAYS_INLINE void emit_fast(struct emitter *e, const struct edited_module *m,
     land_near(e, not_its);
     if (none)
         land_near(e, none);
-    unsigned count = 0;
-    if (!is_tail(s)) {
-        count = emit_pushed(e, s, site, not_there);
-        emit_entered(e, m, s);
-    }
+    unsigned count = emit_pushed(e, s, site, not_there);
+    emit_entered(e, m, s);
     emit_row(e, saved);
     for (unsigned i = 0; i < count; i++)
         land_near(e, not_there[i]);

@@ -129,7 +129,7 @@ static uint32_t number_function(struct graph *g, struct graph_function *f, uint6
     uint32_t coded = 0;
     hottest_first(g, f);
     f->base = (uint32_t)base;
-    f->numbers = 1;
+    f->numbers = 0;
     for (uint32_t i = f->first_in; i != GRAPH_NONE; i = g->edges[i].next_in) {
         struct graph_edge *e = &g->edges[i];
         uint64_t more = g->functions[e->caller].numbers;
@@ -141,6 +141,7 @@ static uint32_t number_function(struct graph *g, struct graph_function *f, uint6
         f->numbers += (uint32_t)more;
         coded++;
     }
+    f->numbers += !coded;
     return coded;
 }
 
@@ -170,8 +171,6 @@ uint32_t graph_entered_by(const struct graph *g, uint32_t function, uint32_t id,
 {
     const struct graph_function *f = &g->functions[function];
     uint32_t place = id - f->base;
-    if (!place)
-        return GRAPH_NONE;
     for (uint32_t i = f->first_in; i != GRAPH_NONE; i = g->edges[i].next_in) {
         const struct graph_edge *e = &g->edges[i];
         const struct graph_function *caller = &g->functions[e->caller];
