@@ -317,7 +317,7 @@ static void number_anew(struct encode_thread *t)
 {
     struct graph *g = &t->contexts.graph;
     struct encode_counts *counts = t->counts;
-    uint64_t most = encode_settings()->most_ids, begin_ns = clock_ns(CLOCK_MONOTONIC);
+    uint64_t most = encode_settings()->most_ids, begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     clear(t->mirror, WORDS_MAPPED);
     clear(t->codes, CODES_BYTES);
     clear(t->others, OTHERS_BYTES);
@@ -331,7 +331,7 @@ static void number_anew(struct encode_thread *t)
         counts->back_edges += (g->edges[i].flags & EDGE_BACK) != 0;
     counts->ids = g->ids;
     counts->numberings++;
-    counts->numbering_ns += clock_ns(CLOCK_MONOTONIC) - begin_ns;
+    counts->numbering_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
     t->pending = t->slow = 0;
     if (t->crowded >= t->crowded_most)
         t->crowded_most *= 4;
@@ -341,9 +341,9 @@ static void number_anew(struct encode_thread *t)
 /* Often enough for programs that have begun, and seldom in comparison with what it takes. */
 ALWAYS_INLINE bool numbers_are_due(const struct encode_thread *t)
 {
-    enum { FEW = 64 };
+    enum { FEW = 256 };
     uint64_t storm = encode_settings()->storm_calls;
-    return t->pending >= FEW + 2ul * t->contexts.graph.edge_count ||
+    return t->pending >= FEW + 4ul * t->contexts.graph.edge_count ||
            t->crowded >= t->crowded_most || (storm && t->slow >= storm);
 }
 
