@@ -303,7 +303,9 @@ static struct outside_wanted wanted_by(const struct record_options *options,
                                    .in_user = modes & CPU_USER,
                                    .in_kernel = modes & CPU_KERNEL,
                                    .follow = options->follow,
-                                   .window_bytes = options->window_bytes};
+                                   .window_bytes = options->window_bytes,
+                                   .has_window = options->has_window,
+                                   .by_height = options->engine->by_height};
 }
 
 int outside_run(const struct record_options *options, struct server *server, struct slices *slices,
