@@ -2,12 +2,14 @@
 #include "record/collect_perf.h"
 
 #include "base/clock.h"
+#include "base/search.h"
 #include "profile/profile.h"
 #include "record/epochs.h"
 #include "record/frames.h"
 #include "record/grow.h"
 #include "record/language.h"
 #include "record/metrics.h"
+#include "record/sample_times.h"
 #include "record/strangers.h"
 #include "record/totals.h"
 
@@ -26,6 +28,7 @@ struct collector {
     struct metric_set metrics;
     uint32_t engine_metrics; /* how many of them are the engine's */
     struct epochs epochs;
+    struct times times;
     bool is_whole;         /* the whole program was measured, but for what it paused itself */
     uint64_t end_ns;       /* of the current process, by the arena's clock; now, if it goes on */
     uint64_t known_end_ns; /* the same; 0, if it goes on or its end was not seen */
@@ -218,6 +221,24 @@ static void order_by_roots(const struct grown_tree *g, const uint32_t *roots, si
     free(first);
 }
 
+/* A thread's nodes, with their numbers in the profile. */
+struct numbered {
+    const struct grown_tree *tree;
+    const struct tree_order *order;
+};
+
+/* Nodes that were measured are in order of their places. */
+static uint32_t number_of_place(const void *context, const struct arena_view *v, uint32_t place)
+{
+    const struct numbered *n = context;
+    const char *wanted = v->bytes + (uint64_t)place * 8;
+    size_t i, count = n->tree->measured.count;
+    SEARCH(i, count, (const char *)n->tree->measured.items[i] < wanted);
+    return i < count && (const char *)n->tree->measured.items[i] == wanted
+               ? number_of(n->order, (uint32_t)i)
+               : CTP_NONE;
+}
+
 static void write_thread(struct collector *c, const struct arena_view *v,
                          const struct arena_thread *t, const struct grown_tree *g, uint32_t thread,
                          uint32_t *next_node)
@@ -234,6 +255,7 @@ static void write_thread(struct collector *c, const struct arena_view *v,
     struct thread_times times = times_of(c, v, t, g);
     for (size_t i = 0; i < roots.count; i++)
         write_tree(c, v, g, thread, roots.items[i], &order, next_node, &times);
+    times_add_thread(&c->times, v, t, number_of_place, &(struct numbered){g, &order});
     vec_free(&roots);
     free(order.next);
     free(order.number);
@@ -489,6 +511,7 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     c->end_ns = c->known_end_ns ? c->known_end_ns : now_ns();
     frames_begin(&c->frames, c->writer, &v, &c->recording->server->maps, h->pid);
     epochs_begin_arena(&c->epochs, &v);
+    times_begin_arena(&c->times, &v);
     find_io_rest(c, i);
     each_thread(c, &v, process, nodes, add_thread);
     c->process.arena_bytes = h->used;
@@ -538,6 +561,8 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     metrics_add_engine(&c.metrics, c.writer, kinds, c.engine_metrics);
     if (recording->perf)
         collect_perf(recording->perf, &c.metrics, c.writer, c.perf_rest);
+    times_begin(&c.times, c.writer, s, recording->ticks_per_ns);
+    c.times.metric = c.metrics.cpu;
     uint32_t nodes = 0;
     VEC(size_t) last_counts = {0};
     for (size_t i = 0; i < s->arenas.count; i++) {
@@ -582,6 +607,7 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     if (c.metrics.cpu != CTP_NONE)
         add_facts(&c, CTP_SCOPE_METRIC, c.metrics.cpu, &c.all);
     epochs_end(&c.epochs);
+    times_end(&c.times);
     vec_free(&c.trees);
     vec_free(&last_counts);
     return profile_writer_commit(c.writer, err);

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <x86intrin.h>
 
 /*
  * Address space that the program may have a limit on: a quarter of a gigabyte is ten million nodes.
@@ -506,6 +507,11 @@ int server_make_arena(struct server *s, const struct channel_message *m, uint64_
                                       .paused = s->paused,
                                       .detach = s->is_over,
                                       .events = s->events};
+    if (s->keeps_times) {
+        a.header->clock_ns = start_ns;
+        a.header->clock_stamp = from_outside ? start_ns : __rdtsc();
+        a.header->time_chunks_left = TIME_MOST_CHUNKS;
+    }
     memcpy(a.header->settings, s->settings, sizeof s->settings);
     arena_lay_out(a.header);
     program_of(pid, a.header->program);

@@ -85,6 +85,7 @@ struct server {
     uint64_t settings[ENGINE_SETTINGS]; /* what of them is in the arenas */
     uint32_t flags;                     /* enum channel_flags */
     struct arena_events events;
+    bool keeps_times; /* of samples */
     bool is_outside;  /* processes do not say hello: the supervisor makes their arenas, */
     bool is_attached; /* and they ran before */
     bool paused, has_begun, is_over;         /* before, in and after --duration */

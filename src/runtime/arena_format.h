@@ -89,6 +89,14 @@ struct arena_change {
 
 enum { ARENA_CHANGES = 256 };
 
+/* Where an arena lies that its engine wants low. */
+enum arena_height {
+    ARENA_IS_LOW,
+    ARENA_WITHOUT_ROOM, /* there was no room: nothing is edited */
+    ARENA_GAVE_WAY, /* the program mapped memory in its place: nothing was counted from then on */
+    ARENA_STOOD_IN_THE_WAY /* the same, and the program could not have it: it had other threads */
+};
+
 struct arena_header {
     uint64_t magic;
     uint32_t version;
@@ -123,10 +131,10 @@ struct arena_header {
     _Atomic uint32_t functions_not_edited; /* and their functions that are not all instructions */
     _Atomic uint32_t modules_not_edited;   /* of those that were to be */
     uint32_t not_resumed; /* the program paused and went on, and its calls are not counted since */
-    _Atomic uint32_t detach; /* the supervisor's word: put the code back */
-    uint32_t is_detached;    /* and it is */
-    uint32_t is_too_high;    /* the engine wants it low, and there was no room: nothing is edited */
-    _Atomic uint32_t languages;        /* bits of enum arena_language: of the modules, so far */
+    _Atomic uint32_t detach;    /* the supervisor's word: put the code back */
+    uint32_t is_detached;       /* and it is */
+    uint32_t is_too_high;       /* the engine wants it low, and it is not: enum arena_height */
+    _Atomic uint32_t languages; /* bits of enum arena_language: of the modules, so far */
     char program[ARENA_PROGRAM_BYTES]; /* what it runs, by the supervisor */
 
     struct arena_events events;
@@ -147,6 +155,9 @@ struct arena_header {
     _Atomic uint32_t change_count;    /* the last so many of them are below, in turn */
     uint32_t not_paused;              /* the program paused, and its calls were counted on */
     struct arena_change changes[ARENA_CHANGES];
+    /* The time stamp counter at some moment, by the supervisor; 0: times are not wanted. */
+    uint64_t clock_stamp, clock_ns;
+    _Atomic uint64_t time_chunks_left; /* chunks of times that may still be made */
 };
 
 /* For how long the program had paused by then. */
@@ -213,6 +224,29 @@ enum arena_module_kind { MODULE_FILE, MODULE_VDSO, MODULE_OUTSIDE, MODULE_KERNEL
  * sampled: its signal handlers and stacks are its own. */
 enum arena_language { LANGUAGE_GO = 1, LANGUAGE_OCAML = 2 };
 
+/*
+ * When samples of a thread came. An entry without a node says how many more samples the one before
+ * it stands for. Stamps are of the time stamp counter (from outside, nanoseconds), in steps of
+ * 1 << TIME_SHIFT from the chunk's own.
+ */
+enum { TIME_SHIFT = 10, TIME_CHUNK_ENTRIES = 253, TIME_MOST_CHUNKS = 65536 };
+
+struct arena_time {
+    uint32_t node; /* place */
+    uint32_t at;
+};
+
+struct arena_times {
+    uint32_t next;
+    _Atomic uint32_t count; /* raised after an entry is complete */
+    uint64_t stamp;
+    uint64_t unused;
+    struct arena_time items[TIME_CHUNK_ENTRIES];
+};
+
+/* Memory is first of all for contexts: times are only kept where so much is left for those. */
+enum { TIME_LEAVES_BYTES = 1 << 16 };
+
 /* Threads that begin when many have ended go on with what one of those left: `lives` of them. */
 struct arena_thread {
     uint32_t next;
@@ -244,6 +278,9 @@ struct arena_thread {
     uint32_t lives;
     uint32_t has_other_names;                    /* not all of them had the same */
     uint32_t handler_histogram[ARENA_HISTOGRAM]; /* by the logarithm: see histogram_bucket */
+    _Atomic uint32_t first_times;                /* place of a list, newest first */
+    uint32_t unused;
+    uint64_t times_lost; /* samples whose time is not known */
 };
 
 /*
@@ -262,7 +299,11 @@ enum key_flags {
 };
 
 /* Reasons of gaps besides the walker's own; and where samples by their ends are counted. */
-enum arena_gap { ARENA_GAP_OTHER = 9, ARENA_GAP_WINDOW = 12 };
+enum arena_gap {
+    ARENA_GAP_OTHER = 9,
+    ARENA_GAP_WINDOW = 12,
+    ARENA_GAP_HEIGHT = 13 /* the stack's height, in words, is in place of the module */
+};
 
 /* What a file is that was read or written; and what is known to have passed, but not where. */
 enum arena_label {
@@ -300,6 +341,7 @@ struct arena_chunk {
 
 static_assert(sizeof(struct arena_node) == 24, "layout");
 static_assert(sizeof(struct arena_chunk) == 8, "layout");
+static_assert(sizeof(struct arena_times) == 2048, "layout");
 
 static inline struct arena_node *chunk_node(const struct arena_chunk *chunk, uint32_t node_bytes,
                                             uint32_t i)

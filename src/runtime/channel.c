@@ -204,7 +204,7 @@ static void *map_descriptor(int fd, uint64_t bytes, int protection)
  * there want a round one, 2 GB: it is as far up as it may get large. It is mapped piece by piece:
  * the program may have a limit for its address space.
  */
-enum { LOW_PIECE = 256 << 20 };
+enum { LOW_PIECE = 32 << 20 };
 
 static struct {
     uint64_t start, bytes; /* in the child of a fork at first its parent's */
@@ -242,6 +242,25 @@ bool channel_map_more(uint64_t least)
         low.bytes = guest->arena_mapped = bytes;
     __atomic_store_n((uint32_t *)&guest->arena_lock, 0, __ATOMIC_RELEASE);
     return least <= low.bytes;
+}
+
+bool channel_has_low(uint64_t start, uint64_t end)
+{
+    return low.start && start < low.start + low.bytes && low.start < end;
+}
+
+/* A second mapping of the same memory, and the first goes. It cannot become larger there. */
+bool channel_move_arena(uint64_t *by)
+{
+    uint64_t bytes = low.bytes < ARENA_WITH_FILTER_BYTES ? ARENA_WITH_FILTER_BYTES : low.bytes;
+    long got = raw_syscall4(SYS_mremap, (long)low.start, 0, (long)bytes, MREMAP_MAYMOVE);
+    if (got < 0)
+        return false;
+    raw_syscall3(SYS_munmap, (long)low.start, (long)low.bytes, 0);
+    *by = (uint64_t)got - low.start;
+    guest->arena_mapped = bytes;
+    low.start = low.bytes = 0;
+    return true;
 }
 
 static struct arena_header *map_arena(int fd)

@@ -425,6 +425,8 @@ static bool was_known(struct loaded *m)
     return false;
 }
 
+static bool is_changing; /* the linker's lists may differ from what is known */
+
 void modules_refresh(void)
 {
     if (!guest->arena)
@@ -443,12 +445,38 @@ void modules_refresh(void)
     memcpy(known, fresh, n * sizeof *known);
     known_count = n;
     known_in = guest->number;
+    __atomic_store_n(&is_changing, !loaded_is_settled(), __ATOMIC_RELEASE);
 }
 
+/*
+ * Who puts code back must not meet a module that is coming or going. The linker calls this hook
+ * when it has said that it begins, and has not unmapped anything yet: it waits here for who holds
+ * the code, and nobody gets hold of it from then on, until what has come and gone is known.
+ */
 static void on_change(void)
 {
-    if (guest && guest->arena && !is_confined() && loaded_is_settled())
+    if (!guest || !guest->arena || is_confined())
+        return;
+    __atomic_store_n(&is_changing, true, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n((uint32_t *)&guest->code_lock, __ATOMIC_SEQ_CST))
+        raw_syscall3(SYS_sched_yield, 0, 0, 0);
+    if (loaded_is_settled())
         modules_refresh();
+}
+
+bool modules_hold(void)
+{
+    if (__atomic_exchange_n((uint32_t *)&guest->code_lock, 1, __ATOMIC_SEQ_CST))
+        return false;
+    if (!__atomic_load_n(&is_changing, __ATOMIC_SEQ_CST) && loaded_is_settled())
+        return true;
+    modules_let_go();
+    return false;
+}
+
+void modules_let_go(void)
+{
+    __atomic_store_n((uint32_t *)&guest->code_lock, 0, __ATOMIC_RELEASE);
 }
 
 enum { WATCH_BYTES = 14 };

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static unsigned number_in(const char *digits)
 {
@@ -68,4 +69,11 @@ struct process_status status_of_thread(uint32_t tid)
         *at++ = digits[--count];
     memcpy(at, "/status", sizeof "/status");
     return read_from(path);
+}
+
+bool status_is_alone(void)
+{
+    struct stat threads; /* a folder with a folder for each */
+    return raw_syscall3(SYS_stat, (long)"/proc/self/task", (long)&threads, 0) >= 0 &&
+           threads.st_nlink == 3;
 }

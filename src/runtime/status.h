@@ -2,6 +2,7 @@
 #ifndef RUNTIME_STATUS_H
 #define RUNTIME_STATUS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct process_status {
@@ -14,5 +15,8 @@ struct process_status {
  */
 struct process_status status_read(void);
 struct process_status status_of_thread(uint32_t tid);
+
+/* Has the process one thread? False where that is not known. */
+bool status_is_alone(void);
 
 #endif

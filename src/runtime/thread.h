@@ -37,6 +37,8 @@ struct thread {
     uint32_t owed[ARENA_LOSSES]; /* ticks that count as lost until the next sample */
     uint32_t *nodes;             /* the tree's node of each frame of the stack */
     size_t array_bytes;          /* of the stack's arrays and the nodes, in one piece */
+    struct arena_times *times;   /* where the next sample's goes; NULL: none yet */
+    uint64_t tick_stamp;         /* of the current tick; 0: not known */
     uint32_t phase, base; /* the phase of the last sample, and its node: contexts begin there */
 
     /* For events that the program's own calls make; see charge.h. */

@@ -67,6 +67,8 @@ static void write_stubs(const struct edit_request *r, struct edited_module *m,
     for (uint32_t i = 0; i < m->site_count; i++) {
         const struct plan_site *s = &m->sites[i];
         m->layouts[i].start = (uint32_t)(at - m->stubs);
+        if (writer->leaves_alone && writer->leaves_alone(s))
+            continue;
         uint8_t *behind = NULL;
         if (s->tier != TIER_NONE && is_in_code(r, s)) /* map_stubs has made room for all */
             behind = stub_write(at, m, i, writer);
