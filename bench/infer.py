@@ -33,6 +33,29 @@ PROGRAMS = {
                            os.path.join(f, "in.y4m")], 1, 2),
 }
 
+# Quite other work for the same programs.
+OTHER = {
+    "perl": ["/usr/bin/perl", "-e", """my %h; for my $i (1 .. 20000) { my @w = map { chr(97 + ($i * $_) % 26) } 1 .. 6;
+my $k = join '', sort @w; $h{$k}{n}++; $h{$k}{s} .= sprintf '%03d', $i if $k =~ /a.*[xyz]/; } print scalar keys %h;"""],
+    "python3": ["/usr/bin/python3", "-c", """
+import json, re, collections
+class Node:
+    def __init__(self, v, kids): self.v, self.kids = v, kids
+    def total(self): return self.v + sum(k.total() for k in self.kids)
+def make(n): return Node(n, [make(n - i) for i in range(1, min(n, 4))])
+print(make(12).total(), len(re.findall('a+b', 'aab' * 1000)), len(json.dumps([{str(i): i} for i in range(3000)])))
+print(collections.Counter(str(i * i)[0] for i in range(20000)).most_common(3))"""],
+    "lua5.4": ["lua5.4", "-e", """local t = {} for i = 1, 20000 do t[i] = (i * 7919) % 10007 end table.sort(t)
+local s = {} for w in (('the quick brown fox '):rep(500)):gmatch('%a+') do s[#s + 1] = w:upper() end
+local function f(n) if n < 2 then return n end return f(n - 1) + f(n - 2) end print(f(16), #table.concat(s, ','))"""],
+    "bash": ["bash", "-c", """count() { local n=$1; if ((n > 0)); then count $((n - 1)); fi; }
+for ((i = 0; i < 60; i++)); do count $((i % 20)); x=${x//a/b}$i; case $x in *9) x=;; esac; done; echo "${#x}" """],
+    "sqlite3": ["sqlite3", ":memory:", """create table t(a integer primary key, b text); with recursive n(i) as (select 1 union
+all select i + 1 from n where i < 20000) insert into t select i, hex(i * 7919) from n; create index u on t(b); select
+count(*) from t x join t y on x.b = y.b; select substr(b, 1, 2), count(*) from t group by 1 order by 2 limit 3;"""],
+    "cc1": None,  # a file of this project, without optimization
+}
+
 # Its stack is aligned to 64 bytes, and where it begins is random: there are four heights of everything.
 RUNS = {"x264": 8}
 
@@ -115,6 +138,13 @@ def main():
             folder, smaller = inputs(name, work, large), inputs(name, work, small)
             file = tick(name, command(folder, large), folder, work)
             compare("same run", name, train(name, command(folder, large), folder, work), file)
+            if name in OTHER:
+                command = OTHER[name] or [programs.cc1(), "-quiet", "-O1", "-w", "-fpreprocessed",
+                                          os.path.join(folder, "other.i"), "-o", "big.s"]
+                subprocess.run(["gcc", "-E", "-D_GNU_SOURCE", "-I", os.path.join(root, "src"), "-o",
+                                os.path.join(folder, "other.i"), os.path.join(root, "src/profile/merge.c")], check=True)
+                compare("other work", name, train(name, command, folder, work), file)
+            command = PROGRAMS[name][0]
             compare("smaller", name, train(name, command(smaller, small), smaller, work), file)
 
 

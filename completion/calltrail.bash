@@ -70,7 +70,7 @@ _calltrail() {
         fi
         _calltrail_words summary contexts topdown bottomup flat kctx structure flame threads processes phases ranks
         ;;
-    --metric) _calltrail_lines "$(_calltrail_names metrics)" ;;
+    --metric | --weight) _calltrail_lines "$(_calltrail_names metrics)" ;;
     --callers | --callees | --lines | --fn | --focus | --ignore | --show-from)
         _calltrail_lines "$(_calltrail_functions)"
         ;;

@@ -119,6 +119,7 @@ int cmd_html(int argc, char **argv)
         {"output", required_argument, NULL, 'o'},
         {"min-share", required_argument, NULL, 's'},
         {"source-dir", required_argument, NULL, 'd'},
+        {"no-source", no_argument, NULL, 'S'},
         {"no-demangle", no_argument, NULL, 'D'},
         {"help", no_argument, NULL, 'h'},
         {0},

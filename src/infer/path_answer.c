@@ -15,6 +15,19 @@ void path_answer_begin(struct path_answer *a, const struct path_map *map)
     a->has_missed = must_calloc((size_t)profile_function_count(&map->profile) + 1, sizeof(bool));
 }
 
+/*
+ * Measured on seven programs, whose maps were trained with other work: of the answers that were one
+ * path, 0 to 10% were wrong where more than 40% were missing, and at most 0.2% where at most 1%
+ * were.
+ */
+enum { MOST_MISSED_PERCENT = 5 };
+
+void path_answer_settle(struct path_answer *a)
+{
+    a->is_unfit = a->missed * 100 > a->asked * MOST_MISSED_PERCENT;
+    a->asked = a->missed = 0;
+}
+
 void path_answer_find(const struct path_map *map, const struct path_query *q, struct path_answer *a)
 {
     const struct path_context *first;
@@ -31,9 +44,11 @@ void path_answer_find(const struct path_map *map, const struct path_query *q, st
         if (whole || !has_whole)
             vec_push(&a->candidates, &first[i]);
     }
+    a->asked++;
+    a->missed += !a->candidates.count;
     if (!a->candidates.count && q->function != CTP_NONE)
         a->has_missed[q->function] = true;
-    bool is_sure = has_whole && !a->has_missed[q->function];
+    bool is_sure = has_whole && !a->has_missed[q->function] && !a->is_unfit;
     a->quality = a->candidates.count == 0   ? PATH_MISSING
                  : a->candidates.count != 1 ? PATH_AMBIGUOUS
                  : is_sure                  ? PATH_PRECISE

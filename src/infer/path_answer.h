@@ -8,8 +8,8 @@
  * A path that training never met may have a function and height that it has met: then the only path
  * of the map is wrong, and nothing in the sample says so. But where that happens, other identifiers
  * of the function are mostly unknown to the map. So an answer counts as precise only if all the
- * identifiers of its function are known that have been asked for: who wants answers asks for all of
- * them first, and then once more.
+ * * identifiers of its function are known that have been asked for, and nearly all of all
+ * functions: who wants answers asks for all of them first, settles that, and asks once more.
  */
 #ifndef INFER_PATH_ANSWER_H
 #define INFER_PATH_ANSWER_H
@@ -36,11 +36,16 @@ enum path_quality {
 
 struct path_answer {
     enum path_quality quality;
+    uint64_t asked, missed; /* queries, and those without an answer, since they were settled last */
+    bool is_unfit;          /* too many of these: the map was trained with other work */
     bool *has_missed; /* of each function of the map: it had an identifier without an answer */
     VEC(const struct path_context *) candidates; /* heaviest first */
 };
 
 void path_answer_begin(struct path_answer *answer, const struct path_map *map);
+
+/* All has been asked for once. */
+void path_answer_settle(struct path_answer *answer);
 
 /* The answer is kept from query to query. */
 void path_answer_find(const struct path_map *map, const struct path_query *query,

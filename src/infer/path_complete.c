@@ -12,6 +12,14 @@ uint32_t path_height_node(const struct profile *p, uint32_t node)
     return node;
 }
 
+bool path_has_heights(const struct profile *p)
+{
+    for (uint32_t i = 0; i < profile_frame_count(p); i++)
+        if (profile_frame(p, i)->gap == CTP_GAP_HEIGHT)
+            return true;
+    return false;
+}
+
 /* The frames from a height on, outermost first. */
 struct inner_frames {
     VEC(uint32_t) nodes;
@@ -115,6 +123,7 @@ static int completion_begin(struct completion *c, const struct path_map *map,
          i++) /* what is missing tells of the others */
         if (c->heights[i] != CTP_NONE && has_value(p, i))
             find(c, i);
+    path_answer_settle(&c->answer);
     if (has_any)
         return CT_OK;
     completion_end(c);
@@ -233,13 +242,12 @@ static uint64_t part_of(uint64_t *left, uint64_t weight, uint64_t *weight_left)
     return part;
 }
 
-/* One more than in the map, so that those without weight count, too. */
-static uint64_t weight_of(const struct path_context *context)
+/* Those of training; all the same where training gave none, and so small that no sum is too large.
+ */
+static uint64_t weight_of(const struct path_context *context, bool has_weights)
 {
-    enum { MOST_SHIFT = 24 }; /* so that no sum is more than 64 bits have */
-    return (context->weight >> MOST_SHIFT >= UINT64_C(1) << 16 ? UINT64_C(1) << 40
-                                                               : context->weight) +
-           1;
+    const uint64_t most = UINT64_C(1) << 40;
+    return !has_weights ? 1 : context->weight < most ? context->weight : most;
 }
 
 static void split(struct completed_tree *t, uint32_t node, uint32_t root)
@@ -249,8 +257,11 @@ static void split(struct completed_tree *t, uint32_t node, uint32_t root)
     uint32_t count = (uint32_t)a->candidates.count;
     uint64_t *left = must_calloc(p->metric_count + 1, sizeof *left);
     uint64_t *weights = must_calloc(p->metric_count + 1, sizeof *weights), sum = 0;
+    bool has_weights = false;
     for (uint32_t i = 0; i < count; i++)
-        sum += weight_of(a->candidates.items[i]);
+        has_weights |= a->candidates.items[i]->weight != 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += weight_of(a->candidates.items[i], has_weights);
     for (uint32_t m = 0; m < p->metric_count; m++) {
         left[m] = profile_value(p, m, node);
         weights[m] = sum;
@@ -260,7 +271,7 @@ static void split(struct completed_tree *t, uint32_t node, uint32_t root)
         uint32_t place =
             add_inner(t, add_callers(t, root, path_map_caller(t->c.map, context->node)));
         for (uint32_t m = 0; m < p->metric_count; m++) {
-            uint64_t part = part_of(&left[m], weight_of(context), &weights[m]);
+            uint64_t part = part_of(&left[m], weight_of(context, has_weights), &weights[m]);
             uint64_t *values = &t->values.items[(size_t)place * t->columns];
             values[m] += part;
             if (m == 0)

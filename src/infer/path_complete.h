@@ -39,6 +39,9 @@ int path_each(const struct path_map *map, const struct profile *profile, path_vi
 int path_complete(const struct path_map *map, const struct profile *profile, uint32_t most,
                   const char *path, struct ct_error *err);
 
+/* Has the profile identifiers? */
+bool path_has_heights(const struct profile *profile);
+
 /* The node of the height that stands for the callers of a node, or CTP_NONE. */
 uint32_t path_height_node(const struct profile *profile, uint32_t node);
 

@@ -253,6 +253,7 @@ int path_score(const struct path_map *map, const struct profile *truth, const ch
         *out = (struct path_scores){.unit = unit_of(&t)};
         for (uint32_t i = 0; i < truth->node_count; i++)
             take_context(&t, out, i, window_bytes);
+        path_answer_settle(&t.answer);
     }
     truth_end(&t);
     return CT_OK;
@@ -297,7 +298,7 @@ int path_unseen(const struct path_map *map, const struct profile *p, const char 
     struct unseen_visit v = {p, visit, context, out};
     const struct path_context *first;
     *out = (struct path_unseen){.unit = profile_string(p, profile_metric(p, 0)->unit)};
-    if (profile_find_metric(p, "height") == CTP_NONE)
+    if (path_has_heights(p))
         return path_each(map, p, take_found, &v, &summary, err);
     CT_TRY(truth_begin(&t, map, p, weight, err));
     out->unit = unit_of(&t);

@@ -194,6 +194,7 @@ static uint32_t node_of_height(struct path_trainer *t, uint32_t above, struct co
     return own;
 }
 
+/* `node` has the height, `weight` is of it or of a place in the same function and context. */
 static void add_context(struct path_trainer *t, const struct source *s, uint32_t above,
                         uint32_t node, uint64_t weight)
 {
@@ -239,9 +240,13 @@ static void add_nodes(struct path_trainer *t, const struct source *s)
             own[i] = add_place(t, s, above, f);
         else if (path_heights_is_tail(&s->heights, i))
             own[i] = above; /* its frame is that of what it jumped to */
-        if (path_heights_has(&s->heights, i))
-            add_context(t, s, above, i,
-                        f->flags & CTP_FRAME_RETURN ? sums[i] : profile_value(p, s->weight, i));
+        bool is_return = f->flags & CTP_FRAME_RETURN;
+        uint64_t weight = is_return ? sums[i] : profile_value(p, s->weight, i);
+        uint32_t node = path_heights_has(&s->heights, i) ? i : CTP_NONE;
+        if (node == CTP_NONE && !is_return && weight) /* a sample in the function */
+            node = path_heights_own(&s->heights, i);
+        if (node != CTP_NONE)
+            add_context(t, s, above, node, weight);
     }
     free(sums);
     free(own);
@@ -260,7 +265,7 @@ static int find_metrics(struct path_trainer *t, struct source *s, struct ct_erro
     if (s->height == CTP_NONE)
         return ct_fail(err,
                        "%s: has no stack heights: record --engine exact --height, or --engine "
-                       "infer --learn, measures them",
+                       "infer, measures them",
                        p->name);
     if (t->weight && s->weight == CTP_NONE)
         return ct_fail(err, "%s: has no metric %s", p->name, t->weight);

@@ -1,7 +1,8 @@
 /*
  * Makes a path map from profiles whose contexts have stack heights (record --engine exact --height,
- * or --engine infer with --learn), and from other maps. What is the same context in several of
- * them is one; a context with different heights varies.
+ * or
+ * --engine infer, where all of a stack was seen), and from other maps. What is the same context in
+ * several of them is one; a context with different heights varies.
  */
 #ifndef INFER_PATH_TRAIN_H
 #define INFER_PATH_TRAIN_H

@@ -473,30 +473,6 @@ static int add_nodes(struct addition *a, struct ct_error *err)
     return CT_OK;
 }
 
-/* If there are too many in all, none stay, whatever was merged with what first. */
-static void add_times(struct addition *a)
-{
-    struct merge *m = a->merge;
-    const struct profile *p = a->profile;
-    const struct ctp_fact *dropped = profile_find_fact(p, CTP_SCOPE_PROFILE, 0, FACT_DROPPED);
-    uint64_t before = dropped && dropped->type == CTP_U64 ? dropped->value : 0;
-    uint64_t count = p->tables[CTP_TIMES].count;
-    if (m->times_dropped || before || m->times.items.count + count > MERGE_TIMES_MOST) {
-        m->times_dropped += before + count + m->times.items.count;
-        time_blocks_free(&m->times);
-        return;
-    }
-    vec_reserve(&m->times.items, m->times.items.count + count);
-    for (uint32_t i = 0; i < profile_time_run_count(p); i++) {
-        struct ctp_time_run run = *profile_time_run(p, i);
-        size_t first = m->times.items.count;
-        run.metric = a->metrics[run.metric];
-        time_blocks_add(&m->times, &run, profile_times(p) + run.first, run.count);
-        for (size_t k = first; k < m->times.items.count; k++)
-            m->times.items.items[k].node = a->nodes[m->times.items.items[k].node];
-    }
-}
-
 /* ---- All of it ------------------------------------------------------------------------------- */
 
 static int add_all(struct addition *a, struct ct_error *err)
@@ -512,7 +488,7 @@ static int add_all(struct addition *a, struct ct_error *err)
     add_epochs(a);
     CT_TRY(add_nodes(a, err));
     add_creators(a);
-    add_times(a);
+    merge_add_times(m, a->profile, a->metrics, a->nodes);
     merge_add_facts(m, a->profile,
                     (uint32_t *[CTP_SCOPE_END]){[CTP_SCOPE_PROCESS] = a->processes,
                                                 [CTP_SCOPE_METRIC] = a->metrics,

@@ -120,6 +120,13 @@ void merge_add_facts(struct merge *merge, const struct profile *profile,
 void merge_write_facts(const struct merge *merge, struct profile_writer *writer,
                        uint32_t *const ranks[CTP_SCOPE_END]);
 
+/* Adds the times of a profile; the maps say what its metrics and nodes became. And writes those of
+ * all, by their places in what is written; it takes them out of the merge. */
+void merge_add_times(struct merge *merge, const struct profile *profile, const uint32_t *metrics,
+                     const uint32_t *nodes);
+void merge_write_times(const struct merge *merge, struct profile_writer *writer,
+                       const uint32_t *metrics, const uint32_t *nodes);
+
 /* Compares what two frames say of their place: above 0 if the first says more. */
 int merge_compare_functions(const struct merge *merge, uint32_t a, uint32_t b);
 int merge_compare_lines(const struct merge *merge, const struct merged_frame *a,

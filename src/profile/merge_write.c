@@ -436,22 +436,6 @@ static void write_nodes(struct order *o, struct profile_writer *w, const uint32_
     }
 }
 
-/* Takes them out of the merge, run by run. */
-static void write_times(struct order *o, struct profile_writer *w, const uint32_t *ranks)
-{
-    const struct merge *m = o->merge;
-    for (size_t i = 0; i < m->times.runs.count; i++) {
-        struct ctp_time_run run = m->times.runs.items[i];
-        struct ctp_time *items = m->times.items.items + run.first;
-        run.metric = o->metrics[run.metric];
-        for (uint32_t k = 0; k < run.count; k++)
-            items[k].node = ranks[items[k].node];
-        profile_add_times(w, &run, items, run.count);
-    }
-    if (m->times_dropped)
-        profile_fact_u64(w, CTP_SCOPE_PROFILE, 0, FACT_DROPPED, m->times_dropped);
-}
-
 static void write_tree(struct order *o, struct profile_writer *w)
 {
     const struct merge *m = o->merge;
@@ -467,7 +451,7 @@ static void write_tree(struct order *o, struct profile_writer *w)
     }
     write_nodes(o, w, nodes, ranks);
     write_threads(o, w, threads, ranks);
-    write_times(o, w, ranks);
+    merge_write_times(m, w, o->metrics, ranks);
     free(nodes);
     free(ranks);
     free(roots);

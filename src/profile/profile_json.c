@@ -112,13 +112,12 @@ static void write_times(struct json *j, const struct profile *p)
     json_open(j, "times", '[');
     for (uint32_t i = 0; i < profile_time_run_count(p); i++) {
         const struct ctp_time_run *run = profile_time_run(p, i);
-        const struct ctp_time *items = profile_times(p) + run->first;
         json_open(j, NULL, '{');
         json_unsigned(j, "metric", run->metric);
         json_unsigned(j, "value", run->value);
         json_unsigned(j, "count", run->count);
-        json_unsigned(j, "first_us", profile_time_us(run, items));
-        json_unsigned(j, "last_us", profile_time_us(run, items + run->count - 1));
+        json_unsigned(j, "first_us", profile_run_us(p, run, false));
+        json_unsigned(j, "last_us", profile_run_us(p, run, true));
         json_close(j, '}');
     }
     json_close(j, ']');

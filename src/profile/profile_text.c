@@ -231,11 +231,10 @@ static void print_times(FILE *out, const struct profile *p, uint32_t metric)
     uint64_t count = 0, first = UINT64_MAX, last = 0;
     for (uint32_t i = 0; i < profile_time_run_count(p); i++) {
         const struct ctp_time_run *run = profile_time_run(p, i);
-        const struct ctp_time *items = profile_times(p) + run->first;
         if (run->metric != metric)
             continue;
-        uint64_t from = profile_time_us(run, items);
-        uint64_t to = profile_time_us(run, items + run->count - 1);
+        uint64_t from = profile_run_us(p, run, false);
+        uint64_t to = profile_run_us(p, run, true);
         first = from < first ? from : first;
         last = to > last ? to : last;
         count += run->count;

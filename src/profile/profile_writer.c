@@ -103,13 +103,8 @@ static void write_at(struct profile_writer *w, uint64_t position, const void *by
 static uint32_t place_section(struct profile_writer *w, uint32_t kind, uint32_t aux, uint64_t count)
 {
     uint32_t size = profile_element_size(kind);
-    bool is_optional = kind == CTP_TIME_RUNS || kind == CTP_TIMES;
-    vec_push(&w->sections, (struct ctp_section){.kind = kind,
-                                                .flags = is_optional ? CTP_OPTIONAL : 0,
-                                                .element_size = size,
-                                                .aux = aux,
-                                                .offset = w->end,
-                                                .count = count});
+    uint32_t flags = kind == CTP_TIME_RUNS || kind == CTP_TIMES ? CTP_OPTIONAL : 0;
+    vec_push(&w->sections, (struct ctp_section){kind, flags, size, aux, w->end, count, 0});
     w->end += (size * count + CTP_ALIGNMENT - 1) / CTP_ALIGNMENT * CTP_ALIGNMENT;
     return (uint32_t)(w->sections.count - 1);
 }

@@ -26,14 +26,18 @@ bool time_range_parse(const char *text, uint64_t *us)
     return true;
 }
 
+uint64_t profile_run_us(const struct profile *p, const struct ctp_time_run *run, bool last)
+{
+    uint64_t at = (uint64_t)run->first + (last && run->count ? run->count - 1 : 0);
+    return at < p->tables[CTP_TIMES].count ? profile_time_us(run, profile_times(p) + at) : 0;
+}
+
 bool profile_time_span(const struct profile *p, uint64_t *first_us, uint64_t *last_us)
 {
     bool any = false;
     for (uint32_t i = 0; i < profile_time_run_count(p); i++) {
         const struct ctp_time_run *run = profile_time_run(p, i);
-        const struct ctp_time *items = profile_times(p) + run->first;
-        uint64_t first = profile_time_us(run, items),
-                 last = profile_time_us(run, items + run->count - 1);
+        uint64_t first = profile_run_us(p, run, false), last = profile_run_us(p, run, true);
         *first_us = any && *first_us < first ? *first_us : first;
         *last_us = any && *last_us > last ? *last_us : last;
         any = true;

@@ -25,6 +25,9 @@ static inline uint64_t profile_time_us(const struct ctp_time_run *run, const str
     return (uint64_t)run->span << 32 | time->us;
 }
 
+/* The first or the last time of a run, whatever the file says; 0 if that points nowhere. */
+uint64_t profile_run_us(const struct profile *profile, const struct ctp_time_run *run, bool last);
+
 /* The first and the last time. False: there are none. */
 bool profile_time_span(const struct profile *profile, uint64_t *first_us, uint64_t *last_us);
 

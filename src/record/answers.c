@@ -63,12 +63,7 @@ static int find_plan(struct server *s, int file)
     bool wanted = is_wanted(s, path_of(file, path));
     if (wanted && plan_for_file(&s->maps.cache, path, &plan, NULL) != CT_OK)
         return -1;
-    int fd = memfd_create("plan", MFD_CLOEXEC);
-    if (fd >= 0 &&
-        write(fd, plan.header, plan.header->file_bytes) != (ssize_t)plan.header->file_bytes) {
-        close(fd);
-        fd = -1;
-    }
+    int fd = plan_descriptor(&plan);
     if (wanted)
         plan_close(&plan);
     return fd;
@@ -260,6 +255,12 @@ static void answer_several(struct server *s, struct channel_message *m, int fd,
         if (map >= 0)
             sent.items[sent.count++] = map;
     }
+    int vdso = are_there && m->module_bytes && sent.count < CHANNEL_MOST_FILES
+                   ? find_vdso(s, m->module_bytes)
+                   : -1;
+    m->module_bytes = vdso >= 0;
+    if (vdso >= 0)
+        sent.items[sent.count++] = vdso;
     reply(fd, m, &sent);
 }
 

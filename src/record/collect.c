@@ -9,8 +9,8 @@
 #include "record/grow.h"
 #include "record/language.h"
 #include "record/metrics.h"
+#include "record/sample_times.h"
 #include "record/strangers.h"
-#include "record/times.h"
 #include "record/totals.h"
 
 #include <string.h>

@@ -12,6 +12,7 @@
 struct encode_options {
     const char *modules; /* a glob for the modules whose call sites are edited; NULL: all */
     uint64_t max_ids;    /* 0: as many as there are */
+    uint64_t renumber;   /* 0: when it is worth it */
 };
 
 static int take_modules(void *options, const char *argument, struct ct_error *err)
@@ -21,14 +22,23 @@ static int take_modules(void *options, const char *argument, struct ct_error *er
     return CT_OK;
 }
 
-static int take_max_ids(void *options, const char *argument, struct ct_error *err)
+static int take_number(const char *option, const char *argument, uint64_t *to, struct ct_error *err)
 {
     char *end;
-    struct encode_options *o = options;
-    o->max_ids = strtoul(argument, &end, 10);
-    if (*end || *argument < '0' || *argument > '9' || o->max_ids < 1)
-        return ct_fail(err, "'%s' is not a number of context numbers", argument);
+    *to = strtoul(argument, &end, 10);
+    if (*end || *argument < '0' || *argument > '9' || !*to || *to > INT32_MAX)
+        return ct_fail(err, "--%s: '%s' is not from 1 to %d", option, argument, INT32_MAX);
     return CT_OK;
+}
+
+static int take_max_ids(void *options, const char *argument, struct ct_error *err)
+{
+    return take_number("max-ids", argument, &((struct encode_options *)options)->max_ids, err);
+}
+
+static int take_renumber(void *options, const char *argument, struct ct_error *err)
+{
+    return take_number("renumber", argument, &((struct encode_options *)options)->renumber, err);
 }
 
 static const struct engine_option option_rows[] = {
@@ -45,6 +55,13 @@ static const struct engine_option option_rows[] = {
              "the coldest calls have none",
      .man = "at most so many numbers for contexts, 2147483647 as a rule.\n"
             "Where they are too few, the coldest calls have none, and cost more.\n"},
+    {.name = "renumber",
+     .argument = "N",
+     .take = take_renumber,
+     .help = "make numbers anew after N calls whose number was not known,\nnot only when it is "
+             "worth it (a test of the engine)",
+     .man = "make numbers anew after\n.Ar n\ncalls whose number was not known, not only when it is "
+            "worth it: a test of the engine.\n"},
     {0}};
 
 static int check(const void *options, const struct record_options *all, struct ct_error *err)
@@ -55,19 +72,12 @@ static int check(const void *options, const struct record_options *all, struct c
     return CT_OK;
 }
 
-/* For tests, which make numbers anew at any moment. */
-static uint64_t storm_calls(void)
-{
-    const char *text = getenv("CALLTRAIL_ENCODE_STORM");
-    return text ? strtoul(text, NULL, 10) : 0;
-}
-
 static void make_settings(const void *options, const struct record_options *all,
                           uint64_t settings[ENGINE_SETTINGS])
 {
     (void)all;
-    struct encode_settings s = {.most_ids = ((const struct encode_options *)options)->max_ids,
-                                .storm_calls = storm_calls()};
+    const struct encode_options *o = options;
+    struct encode_settings s = {.most_ids = o->max_ids, .storm_calls = o->renumber};
     memcpy(settings, &s, sizeof s);
 }
 
@@ -100,7 +110,8 @@ static void write_facts(const struct server *s, const uint64_t sums[ENGINE_SUMS]
         "encode_functions", "encode_edges",       "encode_coded_edges",   "encode_back_edges",
         "encode_ids",       "encode_entries",     "encode_numberings",    "encode_numbering_ns",
         "encode_pushes",    "encode_resyncs",     "encode_not_encoded",   "encode_decoded",
-        "encode_walked",    "encode_walk_frames", "encode_entry_depth"};
+        "encode_walked",    "encode_walk_frames", "encode_entry_depth",
+        "encode_slow"};
     (void)s;
     for (unsigned i = 0; i < COUNTS; i++)
         profile_fact_u64(w, scope, index, names[i], sums[i]);

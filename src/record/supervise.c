@@ -212,7 +212,17 @@ static void say_what_was_not_edited(const struct server_arena *a)
                 "calltrail: pid %u: calls after ct_resume were not counted: it had other "
                 "threads then; --delay and --duration choose a time for all threads\n",
                 (unsigned)a->pid);
-    if (h->is_too_high)
+    if (h->is_too_high == ARENA_GAVE_WAY)
+        fprintf(stderr,
+                "calltrail: pid %u: its calls were not counted any more from when it mapped memory "
+                "at a fixed place between 2 and 4 GB, where engine exact had its own\n",
+                (unsigned)a->pid);
+    else if (h->is_too_high == ARENA_STOOD_IN_THE_WAY)
+        fprintf(stderr,
+                "calltrail: pid %u: a call that maps memory at a fixed place between 2 and 4 GB "
+                "failed: engine exact has its own there; engine sample has not\n",
+                (unsigned)a->pid);
+    else if (h->is_too_high)
         fprintf(stderr,
                 "calltrail: pid %u: its calls were not counted: too little of its address space "
                 "between 2 and 4 GB is free; see its limits (ulimit -v)\n",

@@ -103,9 +103,38 @@ static void about_callers(const struct view *view, struct advice *a)
             most = tree->totals[i];
             label = tree->nodes[i].label;
         }
-    say(a, true, "callers are missing for %.1f%% of the cost, mostly: %s",
+    bool by_height = label != TREE_NONE && view->labels.items.items[label].number == CTP_GAP_HEIGHT;
+    say(a, true, "callers are missing for %.1f%% of the cost, mostly: %s%s",
         share_percent(missing, view->total),
-        label == TREE_NONE ? "?" : label_name(&view->labels, label, text, sizeof text));
+        label == TREE_NONE ? "?" : label_name(&view->labels, label, text, sizeof text),
+        by_height ? " (calltrail infer finds them)" : "");
+}
+
+static uint64_t sum_of(const struct profile *p, uint32_t index)
+{
+    uint64_t sum = 0;
+    struct ct_error err;
+    if (index == CTP_NONE || profile_verify_values(p, index, &err) != CT_OK)
+        return 0;
+    for (uint32_t i = 0; i < p->node_count; i++)
+        sum += profile_value(p, index, i);
+    return sum;
+}
+
+/* Callers that calltrail infer has found: what is not certain is said. */
+static void about_inferred(const struct view *view, struct advice *a)
+{
+    const struct profile *p = view->profile;
+    if (!profile_find_fact(p, CTP_SCOPE_PROFILE, 0, "completed_by"))
+        return;
+    uint64_t whole = sum_of(p, 0), ambiguous = sum_of(p, profile_find_metric(p, "ambiguous"));
+    uint64_t likely = sum_of(p, profile_find_metric(p, "likely"));
+    say(a, ambiguous != 0 || likely != 0,
+        "callers were inferred by a map of paths: for %.1f%% of the cost one path, for %.1f%% "
+        "likely, "
+        "and %.1f%% is split among several paths (--metric ambiguous shows where)",
+        share_percent(sum_of(p, profile_find_metric(p, "precise")), whole),
+        share_percent(likely, whole), share_percent(ambiguous, whole));
 }
 
 static void about_verified(const struct view *view, struct advice *a)
@@ -245,6 +274,7 @@ struct advice advice_about(const struct view *view)
     about_samples(view, &a);
     about_bytes(view, &a);
     about_callers(view, &a);
+    about_inferred(view, &a);
     about_verified(view, &a);
     about_unmeasured(view, &a);
     about_coverage(view, &a);

@@ -89,6 +89,14 @@ struct arena_change {
 
 enum { ARENA_CHANGES = 256 };
 
+/* Where an arena lies that its engine wants low. */
+enum arena_height {
+    ARENA_IS_LOW,
+    ARENA_WITHOUT_ROOM, /* there was no room: nothing is edited */
+    ARENA_GAVE_WAY, /* the program mapped memory in its place: nothing was counted from then on */
+    ARENA_STOOD_IN_THE_WAY /* the same, and the program could not have it: it had other threads */
+};
+
 struct arena_header {
     uint64_t magic;
     uint32_t version;
@@ -123,10 +131,10 @@ struct arena_header {
     _Atomic uint32_t functions_not_edited; /* and their functions that are not all instructions */
     _Atomic uint32_t modules_not_edited;   /* of those that were to be */
     uint32_t not_resumed; /* the program paused and went on, and its calls are not counted since */
-    _Atomic uint32_t detach; /* the supervisor's word: put the code back */
-    uint32_t is_detached;    /* and it is */
-    uint32_t is_too_high;    /* the engine wants it low, and there was no room: nothing is edited */
-    _Atomic uint32_t languages;        /* bits of enum arena_language: of the modules, so far */
+    _Atomic uint32_t detach;    /* the supervisor's word: put the code back */
+    uint32_t is_detached;       /* and it is */
+    uint32_t is_too_high;       /* the engine wants it low, and it is not: enum arena_height */
+    _Atomic uint32_t languages; /* bits of enum arena_language: of the modules, so far */
     char program[ARENA_PROGRAM_BYTES]; /* what it runs, by the supervisor */
 
     struct arena_events events;

@@ -345,6 +345,24 @@ static void write_padded(FILE *out, const void *bytes, size_t size)
     fwrite(zeros, 1, -size % 8, out);
 }
 
+/* The header, its length before it, and the arrays, which are freed, unless nothing is to be
+ * written. */
+static void write_parts(FILE *out, const char *header, size_t size, array_list *list)
+{
+    if (header) {
+        uint64_t length = size;
+        fwrite(&length, sizeof length, 1, out);
+        write_padded(out, header, size);
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        const struct array *array = &list->items[i];
+        if (header)
+            write_padded(out, array->items, array->count * array->size_bytes);
+        free(array->owned);
+    }
+    vec_free(list);
+}
+
 static int write_page(struct page *page, struct ct_error *err)
 {
     array_list list = {0};
@@ -356,20 +374,11 @@ static int write_page(struct page *page, struct ct_error *err)
     node_arrays(page, &list);
     page_times_find(page->profile, page->cut.targets, page->options->times_max, &page->times);
     time_arrays(page, &list);
-    int status = page->cut.left_out ? flat_arrays(page, &list, err) : CT_OK;
-    if (status == CT_OK) {
+    int status =
+        page->cut.left_out && !page->options->without_flat ? flat_arrays(page, &list, err) : CT_OK;
+    if (status == CT_OK)
         header = header_text(page, &list, &files, &size);
-        uint64_t length = size;
-        fwrite(&length, sizeof length, 1, page->out);
-        write_padded(page->out, header, size);
-    }
-    for (size_t i = 0; i < list.count; i++) {
-        const struct array *array = &list.items[i];
-        if (status == CT_OK)
-            write_padded(page->out, array->items, array->count * array->size_bytes);
-        free(array->owned);
-    }
-    vec_free(&list);
+    write_parts(page->out, header, size, &list);
     strings_free(&files);
     free(header);
     return status;
@@ -393,6 +402,33 @@ int page_data_write(const struct profile *p, const struct page_options *options,
     page_cut_free(&page.cut);
     vec_free(&page.places);
     labels_free(&page.lines);
+    labels_free(&page.labels);
+    return status;
+}
+
+int page_flat_write(const struct profile *p, const struct page_options *options, FILE *out,
+                    struct ct_error *err)
+{
+    CT_TRY(view_check_roots(p, err));
+    CT_TRY(profile_verify_values(p, CTP_NONE, err));
+    struct page page = {.profile = p, .options = options, .out = out};
+    array_list list = {0};
+    char *header = NULL;
+    size_t size = 0;
+    labels_init(&page.labels, p, &(struct label_options){.keep_mangled = options->keep_mangled});
+    int status = flat_arrays(&page, &list, err);
+    if (status == CT_OK) {
+        FILE *memory = open_memstream(&header, &size);
+        if (!memory)
+            abort(); /* no memory */
+        struct json j = json_to(memory);
+        json_open(&j, NULL, '{');
+        write_array_list(&j, &list);
+        json_close(&j, '}');
+        fclose(memory);
+    }
+    write_parts(out, header, size, &list);
+    free(header);
     labels_free(&page.labels);
     return status;
 }

@@ -82,13 +82,17 @@ static enum MHD_Result answer_asset(struct MHD_Connection *connection, const cha
 
 /* ---- Data ------------------------------------------------------------------------------------ */
 
-static int make_data(const struct profile *profile, const struct page_options *options,
-                     char **bytes, size_t *size, struct ct_error *err)
+typedef int write_fn(const struct profile *profile, const struct page_options *options, FILE *out,
+                     struct ct_error *err);
+
+static int make_data(write_fn *write, const struct profile *profile,
+                     const struct page_options *options, char **bytes, size_t *size,
+                     struct ct_error *err)
 {
     FILE *memory = open_memstream(bytes, size);
     if (!memory)
         return ct_fail(err, "%s: no memory for the page", profile->name);
-    int status = page_data_write(profile, options, memory, err);
+    int status = write(profile, options, memory, err);
     if (fclose(memory) != 0 && status == CT_OK)
         status = ct_fail(err, "%s: no memory for the page", profile->name);
     if (status != CT_OK)
@@ -124,7 +128,7 @@ static int open_part(const struct profile *profile, const struct time_range *ran
 
 /* What was made when the server began, or a closer look at a part. */
 static enum MHD_Result answer_data(const struct page_server *server,
-                                   struct MHD_Connection *connection)
+                                   struct MHD_Connection *connection, write_fn *write)
 {
     static const char type[] = "application/octet-stream";
     const char *number = argument(connection, "profile");
@@ -139,8 +143,8 @@ static enum MHD_Result answer_data(const struct page_server *server,
     if (!take_time(connection, "from", &range.has_from, &range.from_us) ||
         !take_time(connection, "to", &range.has_to, &range.to_us))
         return answer_text(connection, MHD_HTTP_BAD_REQUEST, "this is not a time\n");
-    if (!wanted.thread && !wanted.process && !wanted.phase && !wanted.path &&
-        !time_range_is_given(&range))
+    if (write == page_data_write && !wanted.thread && !wanted.process && !wanted.phase &&
+        !wanted.path && !time_range_is_given(&range))
         return answer(connection, MHD_HTTP_OK, type, server->data[index].bytes,
                       server->data[index].size, MHD_RESPMEM_PERSISTENT);
     struct ct_error err;
@@ -157,7 +161,7 @@ static enum MHD_Result answer_data(const struct page_server *server,
         profile_close(&profile);
         return answer_text(connection, MHD_HTTP_BAD_REQUEST, err.text);
     }
-    int status = make_data(&profile, &options, &bytes, &size, &err);
+    int status = make_data(write, &profile, &options, &bytes, &size, &err);
     closer_look_end(&options.cut);
     profile_close(&profile);
     if (status != CT_OK)
@@ -226,7 +230,9 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     if (strcmp(path, "profiles") == 0)
         return answer_profiles(server, connection);
     if (strcmp(path, "data") == 0)
-        return answer_data(server, connection);
+        return answer_data(server, connection, page_data_write);
+    if (strcmp(path, "flat") == 0)
+        return answer_data(server, connection, page_flat_write);
     return answer_text(connection, MHD_HTTP_NOT_FOUND, "there is nothing here\n");
 }
 
@@ -276,11 +282,12 @@ int page_server_open(const struct profile *profiles, size_t count,
 {
     struct page_server *server = must_calloc(1, sizeof *server);
     *server = (struct page_server){.profiles = profiles, .options = *options};
+    server->options.without_flat = true;
     int status = make_token(server, err);
     for (; status == CT_OK && server->count < count; server->count++) {
         size_t i = server->count;
-        status =
-            make_data(&profiles[i], options, &server->data[i].bytes, &server->data[i].size, err);
+        status = make_data(page_data_write, &profiles[i], &server->options, &server->data[i].bytes,
+                           &server->data[i].size, err);
         if (status != CT_OK)
             break;
     }

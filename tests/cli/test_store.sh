@@ -89,6 +89,30 @@ equals sum-of-clients many/*.ctp -- --label many=1
 twice=$(sql 'SELECT count(*) FROM (SELECT hash FROM calltrail.context GROUP BY 1 HAVING count(*) > 1) x')
 if [ "$twice" = 0 ]; then ok contexts-once; else fail contexts-once "$twice are there twice"; fi
 
+# The first profiles of a day, by several clients at once: all of them find that its partition is missing, and one makes it.
+mkdir day
+for i in 1 2 3 4; do
+    "$SAMPLE_PROFILE" --seed $((200 + i)) day/$i.ctp
+    touch -d '2025-04-01 12:00 UTC' day/$i.ctp
+done
+mkfifo gate
+"$postgres_bin/psql" -h "$cluster" -U calltrail -d postgres -XAtq <gate >/dev/null &
+holder=$!
+exec 4>gate
+echo 'BEGIN; SELECT pg_advisory_xact_lock(7309453, 2);' >&4
+waiting() { sql "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = 7309453 AND objid = 2 AND granted = $1"; }
+until [ "$(waiting true)" = 1 ] || ! kill -0 $holder 2>/dev/null; do sleep 0.05; done
+clients=()
+for i in 1 2 3 4; do
+    "$CALLTRAIL" store add "$url" --label day=1 day/$i.ctp >day/$i.log 2>&1 4>&- &
+    clients+=($!)
+done
+until [ "$(waiting false)" = 4 ] || ! kill -0 "${clients[@]}" 2>/dev/null; do sleep 0.05; done
+exec 4>&-
+wait "${clients[@]}"
+if [ "$(cat day/*.log | grep -c ': added')" = 4 ]; then ok first-of-a-day; else fail first-of-a-day "$(grep -h calltrail: day/*.log | head -1)"; fi
+equals sum-of-a-day day/*.ctp -- --label day=1
+
 # ---- Views
 
 if store query --label release=2 --top 3 2>err | grep -q 'target \[\|function_0 \['; then ok top; else fail top "$(cat err)"; fi

@@ -162,6 +162,8 @@ int main(int argc, char **argv)
         run.samples = run.complete = run.frames = other = 0;
         memset(run.counts, 0, sizeof run.counts);
         is_read &= same_tick_each(argv[2], take, &run, &other);
+        for (unsigned i = 0; i < WINDOWS; i++)
+            path_answer_settle(&run.answers[i]);
     }
     printf("samples %" PRIu64 " complete %" PRIu64 " frames %" PRIu64 " other %" PRIu64 "\n",
            run.samples, run.complete, run.frames, other);

@@ -595,6 +595,7 @@ CASES = [
           ("clang_folded", "clang", FOLDED + FIXED + ["-fuse-ld=lld"]),
           flags=["-L.", "-l:r26_library.so", "-Wl,-rpath,$ORIGIN"], more=LIBRARY),
     Case("r27_tails", flags=["-O2"], burns=False),
+    Case("r27_middle", checks=[truth]),
     Case("r27_jump_returns", flags=["-O2"], burns=False, complete=0.5, checks=[truth]),
     *ways("r28_arguments", "r28_arguments.c", *LEVELS),
     Case("r29_in_stubs", burns=False, complete=0.95),
@@ -668,6 +669,9 @@ CASES = [
     Case("r50_other_threads", checks=[threads(4), ms("in_c_thread", 50), ms("on_timer", 100)]),
     # 51: memory at fixed places
     Case("r51_fixed_places"),
+    *[Case("r51_low_" + what, "r51_low_places.c", flags=flags, arguments=[what], burns=False,
+           notes="at a fixed place")
+      for what, flags in (("fixed", []), ("noreplace", []), ("heap", FIXED), ("limit", []))],
     # 54: modules that do not begin at 0, and those of other namespaces
     Case("r54_bases", more=BASES, flags=["-L.", "-l:base_a.so", "-l:base_b.so", "-Wl,-rpath,$ORIGIN"],
          checks=[ms("work_of_a", 40, module="base_a.so"), ms("work_of_b", 40, module="base_b.so")]),
@@ -702,7 +706,7 @@ EDITING = re.compile(r"r(2[3-9]|3[0-5]|46|47)_|r12_reused")
 # Of the others, what a selection with engine exact runs: threads, forks, jumps, ends.
 ALSO_EXACT = """r03_detached r07_fork r07_vfork r08_short r09_anywhere r10_throw_gcc r11_longjmp r12_coroutines r16_kill
 r42_raw_fork r42_fork_in_dlopen r44_closefrom r48_system r48_environ r48_small_stack r50_other_threads
-r51_fixed_places""".split()
+r51_fixed_places r51_low_fixed r51_low_noreplace r51_low_heap r51_low_limit""".split()
 
 
 def is_selected(case, engine):

@@ -11,6 +11,7 @@
 
 #include "runtime/edit/edited.h"
 #include "runtime/edit/observe.h"
+#include "runtime/status.h"
 #include "runtime/thread.h"
 
 #include <sys/mman.h>
@@ -26,6 +27,11 @@ struct guest *guest;
 bool modules_hold(void)
 {
     return !__atomic_exchange_n((uint32_t *)&guest->code_lock, 1, __ATOMIC_ACQUIRE);
+}
+
+bool status_is_alone(void)
+{
+    return true;
 }
 
 void modules_let_go(void)

@@ -257,6 +257,15 @@ static const struct rule {
     {CTP_PARENTS, 0, 1 * 4, CTP_NONE, 4, "nodes 1: it is a root, but has a frame"},
     {CTP_PARENTS, 0, 4 * 4, 3, 4, "nodes 4: it has no frame, but is not a root"},
     {CTP_NODE_FRAMES, 0, 5 * 4, 3, 4, "nodes 5: its frame is 3, but there are only 3"},
+    {CTP_TIME_RUNS, FIELD(ctp_time_run, 0, metric), 2, 4,
+     "time runs 0: its metric is 2, but there"},
+    {CTP_TIME_RUNS, FIELD(ctp_time_run, 0, value), 3, 8, "time runs 1: it is out of order"},
+    {CTP_TIME_RUNS, FIELD(ctp_time_run, 0, count), 0, 4, "time runs 0: it has no times"},
+    {CTP_TIME_RUNS, FIELD(ctp_time_run, 1, first), 2, 4, "time runs 1: its times do not follow"},
+    {CTP_TIME_RUNS, FIELD(ctp_time_run, 1, count), 2, 4, "time runs 1: its last time is 4, but th"},
+    {CTP_TIMES, 0, 3 * 8, 6, 4, "times 3: its node does not exist"},
+    {CTP_TIMES, 0, 2 * 8 + 4, 4, 4, "times 2: it is out of order"},
+    {CTP_TIMES, 0, 1 * 8, 0, 4, "times 1: it is out of order"},
     {CTP_VALUES, 1, 3 * 8, UINT64_MAX, 8, "metric values 1: the total does not fit in 64 bits"},
 #undef FIELD
 };

@@ -291,6 +291,18 @@ static uint32_t count_height(struct outside_process *p, struct outside_thread *t
                  : node;
 }
 
+/* Of a frame of a complete walk, in words: how far its return address is below the outermost one.
+ */
+static uint32_t own_height(const struct outside_walked *w, uint32_t frame)
+{
+    if (w->end != WALK_COMPLETE || w->count < 2 || !w->frames[frame].slot)
+        return 0;
+    uint64_t base = w->frames[w->count - 2].slot, bytes = base - w->frames[frame].slot;
+    return w->frames[frame].slot <= base && bytes % 8 == 0 && bytes / 8 < OUTSIDE_HEIGHT_VARIES
+               ? (uint32_t)(bytes / 8)
+               : 0;
+}
+
 void outside_count(struct outside *o, struct outside_process *p, struct outside_thread *thread,
                    const struct outside_sample *sample, uint64_t time_ns)
 {
@@ -314,8 +326,11 @@ void outside_count(struct outside *o, struct outside_process *p, struct outside_
         node = outside_tree_child(&p->arena, t, node, KEY_MAKE(0, KEY_GAP, walked.end));
     else if (!walked.count)
         node = outside_tree_child(&p->arena, t, node, KEY_MAKE(0, KEY_LABEL, LABEL_NOT_ATTRIBUTED));
-    for (uint32_t i = walked.count; i-- > 0;)
+    for (uint32_t i = walked.count; i-- > 0;) {
         node = outside_tree_child(&p->arena, t, node, key_of(p, &walked.frames[i]));
+        if (o->by_height && !above)
+            outside_tree_note_height(&p->arena, node, own_height(&walked, i));
+    }
     t->record->frames_walked += walked.count;
     if (sample->window_bytes == o->events.window_bytes) { /* not of an earlier one */
         o->samples++;

@@ -195,7 +195,7 @@ ALWAYS_INLINE uint8_t *emit_others(struct emitter *e, uint32_t site)
 
 /*
  * A call on an edge without a code: the table may know the callee's word. In rax is the caller's
- * word, less the base. The jumps are taken where it does not; returns how many there are.
+ * word, less the base, in rcx fs:[codes]. The jumps are taken where it does not; returns how many there are.
  */
 ALWAYS_INLINE unsigned emit_pushed(struct emitter *e, const struct plan_site *s, uint32_t site,
                                    uint8_t *not_there[3])
@@ -275,14 +275,14 @@ ALWAYS_INLINE void emit_fast(struct emitter *e, const struct edited_module *m,
     }
     uint8_t *not_there[3];
     emit_row(e, saved);
-    land_near(e, not_its);
-    if (none)
+    if (none) {
         land_near(e, none);
-    unsigned count = 0;
-    if (!is_tail(s)) {
-        count = emit_pushed(e, s, site, not_there);
-        emit_entered(e, m, s);
+        EMIT(e, "\x64\x48\x8b\x0c\x25"); /* mov rcx, fs:[codes] */
+        emit_fs(e, &encode_state.codes);
     }
+    land_near(e, not_its);
+    unsigned count = emit_pushed(e, s, site, not_there);
+    emit_entered(e, m, s);
     emit_row(e, saved);
     for (unsigned i = 0; i < count; i++)
         land_near(e, not_there[i]);

@@ -12,7 +12,7 @@
 
 enum {
     CODES_BYTES = CODED_SITES * sizeof(struct site_code),
-    OTHERS_BYTES = (OTHER_CODES + OTHERS_BEYOND) * sizeof(struct other_code),
+    OTHERS_BYTES = (OTHER_CODES + OTHER_CODES_BEYOND) * sizeof(struct other_code),
     PUSHED_BYTES = PUSHED_CALLS * sizeof(struct pushed_call)
 };
 
@@ -115,7 +115,7 @@ static void strike_off(const struct encode_thread *t)
 
 static void set_root_word(struct encode_thread *t)
 {
-    t->root_word = word_make(t->contexts.graph.functions[t->root].base, 0);
+    t->root_word = word_make(t->contexts.graph.functions[ROOT_FUNCTION].base, 0);
 }
 
 static bool begin_contexts(struct encode_thread *t)
@@ -126,7 +126,7 @@ static bool begin_contexts(struct encode_thread *t)
     t->pushed = map_private(PUSHED_BYTES);
     if (!t->mirror || !t->codes || !t->others || !t->pushed || !contexts_begin(&t->contexts))
         return false;
-    t->root = contexts_function(&t->contexts, 0);
+    contexts_function(&t->contexts, 0); /* ROOT_FUNCTION */
     graph_number(&t->contexts.graph, UINT32_MAX);
     set_root_word(t);
     return true;
@@ -214,7 +214,7 @@ void encode_module_unloaded(uint64_t start, uint64_t end, uint64_t since)
             if (e->site < CODED_SITES)
                 t->codes[e->site] = (struct site_code){0};
         }
-        for (uint32_t i = 0; i < OTHER_CODES + OTHERS_BEYOND; i++)
+        for (uint32_t i = 0; i < OTHER_CODES + OTHER_CODES_BEYOND; i++)
             if (t->others[i].target - start < end - start)
                 t->others[i].target = 0;
         for (uint32_t i = 0; i < PUSHED_CALLS; i++)
@@ -237,7 +237,7 @@ static void put_other(struct encode_thread *t, uint64_t site, uint64_t target, u
     uint64_t h = site;
     __asm__("crc32q %1, %0" : "+r"(h) : "r"(target));
     struct other_code *at = &t->others[h & (OTHER_CODES - 1)];
-    for (uint32_t i = 0; i < OTHERS_BEYOND - 1; i++, at++) { /* the last one stays free */
+    for (uint32_t i = 0; i < OTHER_CODES_BEYOND - 1; i++, at++) { /* the last one stays free */
         if (at->site)
             continue;
         *at = (struct other_code){site, target, step, 0};
@@ -317,7 +317,7 @@ static void number_anew(struct encode_thread *t)
 {
     struct graph *g = &t->contexts.graph;
     struct encode_counts *counts = t->counts;
-    uint64_t most = encode_settings()->most_ids, begin_ns = clock_ns(CLOCK_MONOTONIC);
+    uint64_t most = encode_settings()->most_ids, begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     clear(t->mirror, WORDS_MAPPED);
     clear(t->codes, CODES_BYTES);
     clear(t->others, OTHERS_BYTES);
@@ -331,7 +331,7 @@ static void number_anew(struct encode_thread *t)
         counts->back_edges += (g->edges[i].flags & EDGE_BACK) != 0;
     counts->ids = g->ids;
     counts->numberings++;
-    counts->numbering_ns += clock_ns(CLOCK_MONOTONIC) - begin_ns;
+    counts->numbering_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
     t->pending = t->slow = 0;
     if (t->crowded >= t->crowded_most)
         t->crowded_most *= 4;
@@ -341,9 +341,9 @@ static void number_anew(struct encode_thread *t)
 /* Often enough for programs that have begun, and seldom in comparison with what it takes. */
 ALWAYS_INLINE bool numbers_are_due(const struct encode_thread *t)
 {
-    enum { FEW = 64 };
+    enum { FEW = 256 };
     uint64_t storm = encode_settings()->storm_calls;
-    return t->pending >= FEW + 2ul * t->contexts.graph.edge_count ||
+    return t->pending >= FEW + 4ul * t->contexts.graph.edge_count ||
            t->crowded >= t->crowded_most || (storm && t->slow >= storm);
 }
 
@@ -461,6 +461,7 @@ ALWAYS_INLINE void note_call(struct encode_thread *t, struct graph_edge *e)
     e->calls += e->calls < UINT32_MAX;
     t->pending += !(e->flags & (EDGE_SEEN | EDGE_FIXED));
     t->slow++;
+    t->counts->slow++;
 }
 
 static void enter(struct encode_thread *t, const struct slow_frame *f)
@@ -471,26 +472,25 @@ static void enter(struct encode_thread *t, const struct slow_frame *f)
     uint32_t callee = own ? encode_callee(t, c.target) : GRAPH_NONE;
     if (callee == GRAPH_NONE)
         return;
+    struct graph_edge like = {.site_key = c.site_key,
+                              .target = c.target,
+                              .caller = word_function(&t->contexts, own),
+                              .callee = callee,
+                              .site = c.number,
+                              .flags = c.is_tail ? EDGE_TAIL : 0};
+    if (!t->contexts.graph.functions[callee].site_count)
+        like.flags |= EDGE_LEAF;
+    uint32_t edge = contexts_edge(&t->contexts, &like);
+    if (edge == GRAPH_NONE)
+        return;
+    note_call(t, &t->contexts.graph.edges[edge]);
     uint64_t word = c.is_tail ? back_at_slot(t, own, callee) : 0;
-    if (!word) {
-        struct graph_edge like = {.site_key = c.site_key,
-                                  .target = c.target,
-                                  .caller = word_function(&t->contexts, own),
-                                  .callee = callee,
-                                  .site = c.number,
-                                  .flags = c.is_tail ? EDGE_TAIL : 0};
-        if (!t->contexts.graph.functions[callee].site_count)
-            like.flags |= EDGE_LEAF;
-        uint32_t edge = contexts_edge(&t->contexts, &like);
-        bool is_pushed = false;
-        if (edge == GRAPH_NONE)
-            return;
-        note_call(t, &t->contexts.graph.edges[edge]);
+    bool is_pushed = word != 0;
+    if (!word)
         word = word_enter(&t->contexts, own, edge, &is_pushed);
-        t->counts->pushes += is_pushed;
-        if (is_pushed && !c.is_tail && word)
-            put_pushed(t, own, edge, word, is_indirect(c.site));
-    }
+    t->counts->pushes += is_pushed;
+    if (is_pushed && word)
+        put_pushed(t, own, edge, word, is_indirect(c.site));
     if (!word)
         return;
     if (!c.is_tail)
@@ -534,13 +534,14 @@ static void enter_or_not(const struct slow_frame *f)
  */
 STUB_TEXT static bool enter_quickly(struct encode_thread *t, const struct slow_frame *f)
 {
+    enum { REPLACED_AFTER = 8 };
     struct call c;
     call_at(f, &c);
     const struct contexts *contexts = &t->contexts;
     uint64_t own = c.slot ? word_find(c.slot) : 0;
     uint64_t numberings = t->counts->numberings;
     uint32_t caller = own ? function_with(t, own, c.number) : GRAPH_NONE;
-    if (caller == GRAPH_NONE || c.is_tail || numbers_are_due(t))
+    if (caller == GRAPH_NONE || numbers_are_due(t))
         return false;
     const struct known_callee *place = callee_place(t, c.target);
     uint32_t callee = place->function;
@@ -557,12 +558,15 @@ STUB_TEXT static bool enter_quickly(struct encode_thread *t, const struct slow_f
         note_call(t, e);
         return true;
     }
+    if (c.is_tail) /* it may go back to what is at the slot */
+        return false;
     const struct graph_function *to = &contexts->graph.functions[callee];
     if ((e->flags & EDGE_CODED) && graph_has(&contexts->graph.functions[caller], word_id(own))) {
         word = own + ((uint64_t)graph_step(&contexts->graph, e) << 32);
     } else {
         uint32_t entry = entry_find(contexts, contexts->entries, own, edge);
-        if (!entry || (e->flags & EDGE_SEEN)) /* the table of pushed calls gets it */
+        /* Now and then the table of pushed calls gets it, whose place another has. */
+        if (!entry || ((e->flags & EDGE_SEEN) && t->slow % REPLACED_AFTER == 0))
             return false;
         word = word_make(to->numbers ? to->base : 0, entry);
         t->counts->pushes++;

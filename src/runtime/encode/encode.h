@@ -111,7 +111,7 @@ struct pushed_call {
 static_assert(sizeof(struct pushed_call) == 64, "the stubs know that");
 
 /* Sites beyond have no code. */
-enum { CODED_SITES = 1 << 20, OTHER_CODES = 1 << 15, OTHERS_BEYOND = 64, PUSHED_CALLS = 1 << 14 };
+enum { CODED_SITES = 1 << 20, OTHER_CODES = 1 << 15, OTHER_CODES_BEYOND = 64, PUSHED_CALLS = 1 << 14 };
 
 /* What stubs reach through %fs. */
 struct encode_state {
@@ -135,7 +135,8 @@ struct entry {
     uint32_t unused;
 };
 
-enum { CHUNK_ENTRIES = 1 << 16, MOST_CHUNKS = 64 };
+/* The first function of a graph stands for the thread itself. */
+enum { CHUNK_ENTRIES = 1 << 16, MOST_CHUNKS = 64, ROOT_FUNCTION = 0 };
 
 /* Finds by hash; a larger one is another one, and the old one stays until the thread ends. */
 struct index {
@@ -254,7 +255,6 @@ struct encode_thread {
     struct thread *thread;
     struct encode_counts *counts;
     uint32_t number; /* not the guest's: this is the child of a fork */
-    uint32_t root;   /* the function that stands for the thread itself */
     uint64_t root_word;
     uint64_t pending; /* calls on edges that may get a code, and have none yet */
     uint64_t slow;    /* calls on the slow path since the last numbering */

@@ -28,6 +28,7 @@ struct encode_counts {
     uint64_t decoded, walked; /* samples: by decoding, and by a walk alone */
     uint64_t frames_walked; /* of those that were decoded: the innermost frames, which have no code */
     uint64_t entry_depth;   /* of those: entries in all */
+    uint64_t slow;          /* calls on the slow path */
 };
 
 static_assert(sizeof(struct encode_counts) <= 8 * ENGINE_THREAD, "it has its place");

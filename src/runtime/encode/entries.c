@@ -196,18 +196,15 @@ uint64_t word_enter(struct contexts *c, uint64_t caller, uint32_t edge, bool *is
 struct left word_leave(const struct contexts *c, uint64_t word)
 {
     struct left left = {.edge = GRAPH_NONE};
-    if (word_id(word)) {
-        uint32_t function = graph_function_of(&c->graph, word_id(word)), id;
-        if (function == GRAPH_NONE)
-            return left;
-        left.edge = graph_entered_by(&c->graph, function, word_id(word), &id);
-        if (left.edge != GRAPH_NONE) {
-            left.caller = word_make(id, word_entry(word));
-            return left;
-        }
-    }
-    uint32_t entry = word_entry(word);
-    if (!entry || entry >= c->entry_count)
+    uint32_t function = word_function(c, word), entry = word_entry(word);
+    if (function == GRAPH_NONE || entry >= c->entry_count)
         return left;
-    return (struct left){entry_at(c, entry)->edge, entry, entry_at(c, entry)->caller};
+    /* No coded edge leads back to where the path began. */
+    const struct entry *e = entry ? entry_at(c, entry) : NULL;
+    if (function == (e ? c->graph.edges[e->edge].callee : ROOT_FUNCTION))
+        return e ? (struct left){e->edge, entry, e->caller} : left;
+    uint32_t id = 0;
+    left.edge = graph_entered_by(&c->graph, function, word_id(word), &id);
+    left.caller = word_make(id, entry);
+    return left;
 }

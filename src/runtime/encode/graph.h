@@ -1,10 +1,11 @@
 /*
  * The call graph of a thread as it has been seen, and the numbers of its contexts.
  *
- * A function has as many numbers as there are paths of coded edges that end in it: one for the path
- * that begins there, then a range for each of its coded incoming edges, as large as that edge's
- * caller has numbers. No two functions share a number. So a number alone says the function and the
- * path, and the number of a callee is that of its caller plus a constant of the edge.
+ * A function has as many numbers as there are paths of coded edges that end in it and begin where
+ * no coded edge leads: for each of its coded incoming edges a range as large as that edge's caller
+ * has numbers, the hottest first. No two functions share a number. So the number of a callee is
+ * that of its caller plus a constant of the edge. A path may begin anywhere, with the first number
+ * of its function: who knows where it began finds all of it by its last number.
  *
  * Edges that close a cycle have no code, nor have those for which there are not enough numbers. A
  * function gets its share of them, which goes to its hottest edges; the hottest of all may have
@@ -79,8 +80,8 @@ static inline __attribute__((always_inline)) uint32_t graph_function_of(const st
     return is_its ? g->order[i - 1] : GRAPH_NONE;
 }
 
-/* The edge by which the function of a number was entered, and its caller's number there; GRAPH_NONE:
- * the path begins in this function. */
+/* The edge by which the function of a number was entered, if the path did not begin there, and its
+ * caller's number; GRAPH_NONE: there is none. */
 uint32_t graph_entered_by(const struct graph *graph, uint32_t function, uint32_t id,
                           uint32_t *caller_id);
 

@@ -74,7 +74,7 @@ static uint64_t begin_at(struct encode_thread *t, enum walk_end end)
         return t->root_word;
     uint64_t key = KEY_MAKE(0, KEY_GAP, end);
     struct graph_edge like = {.site_key = key,
-                              .caller = t->root,
+                              .caller = ROOT_FUNCTION,
                               .callee = contexts_function(&t->contexts, key),
                               .flags = EDGE_FIXED};
     if (like.callee == GRAPH_NONE)

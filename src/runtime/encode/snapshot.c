@@ -167,7 +167,7 @@ static bool is_same_path(const struct encode_thread *e, const struct walk_module
             return false;
         uint64_t key = c->graph.edges[left.edge].site_key;
         word = left.caller;
-        if (word_function(c, word) != e->root &&
+        if (word_function(c, word) != ROOT_FUNCTION &&
             (KEY_FLAGS(c->graph.functions[word_function(c, word)].key) & KEY_GAP))
             return true; /* the frames further out were too many */
         uint32_t outside = i;

@@ -94,6 +94,15 @@ static struct exact_thread *go_on_with(struct exact_thread *t, struct thread *th
     return mine = t;
 }
 
+/* Stubs have addresses in four bytes: nothing is counted any more. */
+void exact_arena_moved(void)
+{
+    if (mine && mine->number == guest->number)
+        free_thread(mine);
+    exact_forget();
+    without_memory = guest->number;
+}
+
 static struct exact_thread *begin(void)
 {
     struct thread *thread = thread_self();
@@ -101,10 +110,10 @@ static struct exact_thread *begin(void)
         return NULL;
     if (mine && mine->number == guest->number)
         return mine;
-    if (thread->of_engine)
-        return go_on_with(thread->of_engine, thread);
     if (without_memory == guest->number)
         return NULL;
+    if (thread->of_engine)
+        return go_on_with(thread->of_engine, thread);
     bool is_low = (uint64_t)guest->arena < ARENA_LOW_END;
     struct exact_thread *t = is_confined() || !is_low ? NULL : map_private(THREAD_BYTES);
     if (!t) {

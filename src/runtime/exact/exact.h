@@ -180,6 +180,7 @@ bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *f
 /* --- exact.c -------------------------------------------------------------------------------- */
 
 void exact_forget(void); /* in a child that was forked */
+void exact_arena_moved(void);
 void exact_thread_ends(struct thread *thread);
 void exact_process_ends(void);
 

@@ -8,7 +8,7 @@
 
 enum { PAGE = 4096, FIRST_ENTRIES = 64, FIRST_CHUNK = 4 << 10, LARGEST_CHUNK = 256 << 10 };
 
-static const uint64_t SPARE_BYTES = UINT64_C(64) << 20; /* tables of a million entries */
+static const uint64_t SPARE_BYTES = UINT64_C(16) << 20; /* tables of 250,000 entries */
 
 /* --- memory ------------------------------------------------------------------------------------
  */

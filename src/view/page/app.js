@@ -111,6 +111,25 @@ class App {
             this.ask(key);
     }
 
+    // The functions of the whole profile, where the page has a part of its contexts: when they are looked at.
+    async askFlat() {
+        const { model, profiles } = this, side = model.sideOf(this.state), profile = profiles[side];
+        if (!this.source.isServed || this.state.view !== "functions" || !profile.cut.leftOut || profile.flatSelf.length || profile.flatAsked ||
+            (model !== this.baseModel && !model.words))
+            return;
+        const waiting = setTimeout(() => this.say("Reading the whole profile…", 600000), 500);
+        profile.flatAsked = true;
+        try {
+            Object.assign(profile, await this.source.flat(side, model.words || {}));
+            this.say("");
+            if (this.model === model)
+                this.draw();
+        } catch (error) {
+            this.say(`The server does not answer: ${error.message}`);
+        }
+        clearTimeout(waiting);
+    }
+
     async ask(key) {
         const waiting = setTimeout(() => this.say("Reading more of the profile…", 60000), 500);
         if (this.closer.size >= 4)
@@ -160,6 +179,7 @@ class App {
         this.current?.close?.();
         this.current = this.picture = this.chosen = null;
         this.look();
+        this.askFlat();
         this.main.replaceChildren();
         this.main.className = this.state.view;
         this.main.setAttribute("aria-label", VIEWS.find(([name]) => name === this.state.view)[1]);

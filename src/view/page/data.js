@@ -19,11 +19,17 @@ function readArrays(buffer, at, list) {
     return arrays;
 }
 
+// The header of an answer, and its arrays.
+function readAnswer(buffer) {
+    const length = Number(new DataView(buffer).getBigUint64(0, true));
+    const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
+    return { header, arrays: readArrays(buffer, 8 + Math.ceil(length / 8) * 8, header.arrays) };
+}
+
 export class Profile {
     constructor(buffer) {
-        const length = Number(new DataView(buffer).getBigUint64(0, true));
-        const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
-        Object.assign(this, header, readArrays(buffer, 8 + Math.ceil(length / 8) * 8, header.arrays));
+        const { header, arrays } = readAnswer(buffer);
+        Object.assign(this, header, arrays);
         this.setLabels(header.labels);
         this.files = new Map(header.files);
         this.moduleFiles = header.modules.map(([path]) => fileOf(path));
@@ -110,14 +116,24 @@ export class Source {
     }
 
     // A closer look: at threads, a process, a phase, a range of time, or at what is called through a path of labels.
-    async part(index, { thread, process, phase, zoom, from, to }) {
+    async part(index, words) {
+        return new Profile(await this.answer("data", index, words));
+    }
+
+    // Functions without their contexts, of the whole profile: {flatSelf, flatTotal}, by metric and label.
+    async flat(index, words) {
+        const { flatSelf, flatTotal } = readAnswer(await this.answer("flat", index, words)).arrays;
+        return { flatSelf, flatTotal };
+    }
+
+    async answer(what, index, { thread, process, phase, zoom, from, to }) {
         const words = new URLSearchParams({ profile: index });
         for (const [key, value] of Object.entries({ thread, process, phase, zoom, from, to }))
             if (value)
                 words.append(key, value);
-        const answer = await fetch(`data?${words}`);
+        const answer = await fetch(`${what}?${words}`);
         if (!answer.ok)
             throw new Error(await answer.text());
-        return new Profile(await answer.arrayBuffer());
+        return answer.arrayBuffer();
     }
 }

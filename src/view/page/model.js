@@ -13,8 +13,10 @@ export function modelInRange(model, range) {
 }
 
 export class Model {
-    // `selection`: the thread, process and phase that the profiles were asked for with.
-    constructor(profiles, { thread = "", process = "", phase = "" } = {}) {
+    // `words`: the thread, process, phase, path and range of time that the profiles were asked for with; null: none.
+    constructor(profiles, words = null) {
+        const { thread = "", process = "", phase = "" } = words || {};
+        this.words = words;
         this.profiles = profiles;
         this.selection = JSON.stringify([thread, process, phase]);
         this.cache = new Map();

@@ -1,4 +1,4 @@
-#include "record/times.h"
+#include "record/sample_times.h"
 
 #include "base/clock.h"
 

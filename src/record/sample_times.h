@@ -1,6 +1,6 @@
 /* When samples came: from the logs of arenas into the profile. */
-#ifndef RECORD_TIMES_H
-#define RECORD_TIMES_H
+#ifndef RECORD_SAMPLE_TIMES_H
+#define RECORD_SAMPLE_TIMES_H
 
 #include "profile/profile.h"
 #include "record/arena_view.h"
