@@ -56,6 +56,7 @@ static const char usage[] =
     "      --label K=V     with --every: a label that they have in a store; can be repeated\n"
     "      --no-follow     leave out the processes that it starts\n"
     "      --no-lines      do not read debug information; calltrail symbolize can do so later\n"
+    "      --no-times      do not keep when each sample came (8 bytes for each in the profile)\n"
     "      --quiet         say nothing at the end, on a terminal either\n"
     "      --verify        walk every stack twice, in two ways, and compare\n";
 
@@ -178,6 +179,9 @@ static int take_option(int option, struct record_options *record, struct slice_o
     case 'L':
         record->no_lines = true;
         break;
+    case 't':
+        record->no_times = true;
+        break;
     case 'O':
         record->outside = true;
         break;
@@ -269,6 +273,7 @@ int cmd_record(int argc, char **argv)
                                         {"window", required_argument, NULL, 'w'},
                                         {"no-follow", no_argument, NULL, 'n'},
                                         {"no-lines", no_argument, NULL, 'L'},
+                                        {"no-times", no_argument, NULL, 't'},
                                         {"verify", no_argument, NULL, 'v'},
                                         {"quiet", no_argument, NULL, 'q'},
                                         {"engine", required_argument, NULL, 'E'},

@@ -16,6 +16,7 @@ static const struct command {
 } commands[] = {
     {"record", cmd_record, "run a program and write where its time goes"},
     {"report", cmd_report, "show where the cost is: hot contexts, trees, functions"},
+    {"top", cmd_top, "look around in a profile, in the terminal"},
     {"kctx", cmd_kctx, "the shortest caller chains that explain what hot functions cost"},
     {"view", cmd_view, "look at a profile in a browser"},
     {"html", cmd_html, "the same page as one file, to keep or to mail"},

@@ -108,6 +108,10 @@ static void copy_nodes(const struct profile *p, struct profile_writer *w)
     profile_write_nodes(w, p->parents, p->node_frames, p->node_count);
     for (uint32_t i = 0; i < p->metric_count; i++)
         profile_write_values(w, i, p->values[i], p->node_count);
+    for (uint32_t i = 0; i < profile_time_run_count(p); i++) {
+        const struct ctp_time_run *run = profile_time_run(p, i);
+        profile_add_times(w, run, profile_times(p) + run->first, run->count);
+    }
 }
 
 /* In their order, so that a copy of a profile that this writer wrote is the same to the byte. */

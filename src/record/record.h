@@ -39,6 +39,7 @@ struct record_options {
     struct perf_wanted perf;
     bool follow;
     bool verify;
+    bool no_times; /* when samples came is not kept */
     bool no_lines; /* function names only: debug information is not read */
     const struct record_engine *engine;
     const void *engine_options; /* its own */

@@ -14,7 +14,8 @@
 #define ENGINE_LIST(ROW)                                                                           \
     ROW(sample)                                                                                    \
     ROW(exact)                                                                                     \
-    ROW(infer)
+    ROW(infer)                                                                                     \
+    ROW(encode)
 
 #define ENGINE_NUMBER(name) ENGINE_##name,
 enum engine_number { ENGINE_LIST(ENGINE_NUMBER) ENGINE_COUNT };

@@ -240,7 +240,7 @@ static void take_sample(struct outside *o, const struct outside_record *r)
     if (!t->has_tree)
         t->has_tree = outside_tree_begin(&p->arena, &t->tree, t->tid, t->name, t->start_ns);
     if (t->has_tree)
-        outside_count(o, p, t, &r->sample);
+        outside_count(o, p, t, &r->sample, r->time_ns);
     else
         outside_header(&p->arena)->lost[LOST_NO_ROOM]++;
 }

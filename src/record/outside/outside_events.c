@@ -72,9 +72,14 @@ static struct perf_event_attr describe_samples(const struct outside_events *e, b
     return a;
 }
 
+/*
+ * It counts what nobody reads: two events of one kind take 0.15 us less at each switch of threads
+ * than one beside an event that counts nothing (0.2 us more than one event alone, of 9).
+ */
 static struct perf_event_attr describe_tale(const struct outside_events *e, bool on_exec)
 {
     struct perf_event_attr a = describe(&e->wanted, on_exec);
+    a.config = PERF_COUNT_SW_TASK_CLOCK;
     a.mmap = a.mmap2 = a.comm = a.comm_exec = a.task = 1;
     return a;
 }

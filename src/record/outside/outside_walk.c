@@ -304,7 +304,7 @@ static uint32_t own_height(const struct outside_walked *w, uint32_t frame)
 }
 
 void outside_count(struct outside *o, struct outside_process *p, struct outside_thread *thread,
-                   const struct outside_sample *sample)
+                   const struct outside_sample *sample, uint64_t time_ns)
 {
     static struct outside_walked walked;
     struct outside_tree *t = &thread->tree;
@@ -339,5 +339,5 @@ void outside_count(struct outside *o, struct outside_process *p, struct outside_
     }
     if (sample->in_kernel)
         node = count_kernel(o, p, t, node, sample);
-    outside_tree_count(&p->arena, t, node, walked.end);
+    outside_tree_count(&p->arena, t, node, walked.end, time_ns);
 }

@@ -19,6 +19,7 @@ void outside_walk(struct outside_process *process, const struct outside_sample *
                   bool remembering, struct outside_walked *out);
 
 void outside_count(struct outside *outside, struct outside_process *process,
-                   struct outside_thread *thread, const struct outside_sample *sample);
+                   struct outside_thread *thread, const struct outside_sample *sample,
+                   uint64_t time_ns);
 
 #endif

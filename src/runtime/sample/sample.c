@@ -4,6 +4,7 @@
  */
 #include "runtime/charge.h"
 #include "runtime/engine.h"
+#include "runtime/sample/times.h"
 #include "runtime/sample/trampoline.h"
 #include "unwind/memory.h"
 #include "unwind/walk_check.h"
@@ -16,7 +17,7 @@
 
 enum { RED_ZONE = 128, PAGE = 4096 };
 
-static void take_registers(const ucontext_t *context, struct walk_registers *r)
+void sample_registers(const ucontext_t *context, struct walk_registers *r)
 {
     static const struct {
         uint8_t to, from;
@@ -165,7 +166,7 @@ bool sample_take(struct thread *t, const ucontext_t *context, uint64_t ticks)
         return false;
     }
     struct walk_registers r;
-    take_registers(context, &r);
+    sample_registers(context, &r);
     uint64_t restored_below = 0;
     if (!ENGINE_ASK(true, leave_code, &r, &restored_below)) {
         tick_owe(t, LOST_BUSY, ticks);
@@ -194,6 +195,7 @@ bool sample_take(struct thread *t, const ucontext_t *context, uint64_t ticks)
     ((struct arena_node *)arena_at(node))->count += (uint32_t)weight;
     struct arena_thread *record = t->record;
     record->samples += weight;
+    times_keep(t, node, weight);
     uint64_t passed_ns = weight * event_period_ns(t);
     record->sampled_ns += passed_ns;
     t->accounted_ns += passed_ns;
