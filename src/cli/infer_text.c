@@ -12,9 +12,9 @@ enum { ROWS = 10, PATHS = 3 };
 
 static const char *const quality_names[PATH_QUALITIES] = {"precise", "likely", "ambiguous",
                                                           "missing"};
-static const char *const quality_words[PATH_QUALITIES] = {"one known path",
-                                                          "one known path, where training has not met all",
-                                                          "several known paths", "no known path"};
+static const char *const quality_words[PATH_QUALITIES] = {
+    "one known path", "one known path, where training has not met all", "several known paths",
+    "no known path"};
 
 static double percent(uint64_t part, uint64_t whole)
 {

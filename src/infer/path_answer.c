@@ -4,6 +4,8 @@ static bool is_whole(const struct path_map *map, const struct path_query *q,
                      const struct path_context *context)
 {
     uint32_t node = profile_parent(&map->profile, context->node);
+    if (!q->inner_count) /* the context is all there is */
+        return true;
     for (uint32_t i = 0; i < q->inner_count && node != CTP_NONE; i++)
         node = path_map_child(map, node, q->inner[i]);
     if (node == CTP_NONE)
