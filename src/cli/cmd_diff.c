@@ -39,6 +39,7 @@ enum { TEXT_ROWS = 20, MACHINE_ROWS = 1000, STATUS_OVER = 3 };
 
 struct options {
     const char *paths[2];
+    const char *const *names; /* of the two sides, for messages; NULL: their paths */
     struct diff_options diff;
     enum sheet_format format;
     enum color_choice color;
@@ -125,6 +126,16 @@ static int take_option(struct options *o, int option)
     }
 }
 
+static int open_side(const struct options *o, int side, struct profile *out, struct ct_error *err)
+{
+    CT_TRY(open_in_range(o->paths[side], &o->range, o->diff.metric, out, err));
+    if (o->names) {
+        free(out->name);
+        out->name = must_strdup(o->names[side]);
+    }
+    return CT_OK;
+}
+
 /* Sets the exit status. */
 static int print_diff(const struct options *o, const struct profile *older,
                       const struct profile *newer, int *exit_status, struct ct_error *err)
@@ -149,8 +160,8 @@ static int compare(const struct options *o, int *exit_status, struct ct_error *e
     struct profile older, newer;
     /* Big arrays go back to the system when they are freed; malloc would learn to keep them. */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
-    CT_TRY(open_in_range(o->paths[0], &o->range, o->diff.metric, &older, err));
-    int status = open_in_range(o->paths[1], &o->range, o->diff.metric, &newer, err);
+    CT_TRY(open_side(o, 0, &older, err));
+    int status = open_side(o, 1, &newer, err);
     if (status == CT_OK) {
         status = print_diff(o, &older, &newer, exit_status, err);
         profile_close(&newer);
@@ -159,7 +170,7 @@ static int compare(const struct options *o, int *exit_status, struct ct_error *e
     return status;
 }
 
-int cmd_diff(int argc, char **argv)
+int diff_named(int argc, char **argv, const char *const names[2])
 {
     static const struct option long_options[] = {
         {"by", required_argument, NULL, 'b'},
@@ -178,7 +189,7 @@ int cmd_diff(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {0},
     };
-    struct options options = {.fail_over = -1};
+    struct options options = {.fail_over = -1, .names = names};
     optind = 1;
     opterr = 0;
     int option, status = 0;
@@ -206,4 +217,9 @@ int cmd_diff(int argc, char **argv)
         return report_error(&err);
     status = finish_output();
     return status ? status : exit_status;
+}
+
+int cmd_diff(int argc, char **argv)
+{
+    return diff_named(argc, argv, NULL);
 }

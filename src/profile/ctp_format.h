@@ -144,6 +144,7 @@ enum ctp_gap {
     CTP_GAP_CUT, /* only the last callers were to be kept */
     CTP_GAP_SWITCHED,
     CTP_GAP_WINDOW, /* the part of the stack that was copied did not reach so far */
+    CTP_GAP_HEIGHT, /* the same; the frame's offset is the height of the stack there */
     CTP_GAP_END
 };
 

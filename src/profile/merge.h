@@ -59,6 +59,9 @@ uint64_t merge_samples_of(const struct profile *profile, uint32_t metric);
  */
 int merge_add_costs(struct merge *merge, const struct profile *profile, struct ct_error *err);
 
+/* Writes the result into a profile under construction, which the caller commits. */
+void merge_fill(struct merge *merge, struct profile_writer *writer);
+
 /* Writes the result. */
 int merge_write(struct merge *merge, const char *path, struct ct_error *err);
 

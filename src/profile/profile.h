@@ -208,6 +208,9 @@ struct profile_range profile_facts_of(const struct profile *profile, enum ctp_sc
 const struct ctp_fact *profile_find_fact(const struct profile *profile, enum ctp_scope scope,
                                          uint32_t index, const char *key);
 
+/* How many threads a thread of the profile stands for, one after the other: many have ended. */
+uint64_t profile_thread_lives(const struct profile *profile, uint32_t thread);
+
 /* The value of a fact of type CTP_F64. */
 double profile_fact_double(const struct ctp_fact *fact);
 
@@ -270,6 +273,10 @@ int profile_writer_open(const char *path, struct profile_writer **out, struct ct
  * whatever happens. A profile that profile_validate would not accept is never written. */
 int profile_writer_commit(struct profile_writer *writer, struct ct_error *err);
 
+/* The same in two steps: what finish has written has no name before it is put in its place. */
+int profile_writer_finish(struct profile_writer *writer, struct ct_error *err);
+int profile_writer_place(struct profile_writer *writer, struct ct_error *err);
+
 /* The commit leaves the file that it replaces as `path`.old. */
 void profile_writer_keep_old(struct profile_writer *writer);
 
@@ -308,6 +315,11 @@ const char *profile_added_string(const struct profile_writer *writer, uint32_t o
 /* Adds all that an open profile holds to a writer that holds nothing yet, nodes and values too. The
  * profile's tables must be valid; its nodes are checked as all nodes are. */
 void profile_copy(const struct profile *from, struct profile_writer *writer);
+
+/* Adds all but the nodes and values. `nodes` says which number each node will have in the writer,
+ * or CTP_NONE. */
+void profile_copy_tables(const struct profile *from, struct profile_writer *writer,
+                         const uint32_t *nodes);
 
 /*
  * Adds what the profile says of itself, without contexts: no functions, lines, frames and nodes.

@@ -570,7 +570,7 @@ static void write_frame_of_file(struct profile_writer *w)
     write_at(w, 0, &header, sizeof header);
 }
 
-int profile_writer_commit(struct profile_writer *w, struct ct_error *err)
+int profile_writer_finish(struct profile_writer *w, struct ct_error *err)
 {
     end_nodes(w);
     end_roots(w);
@@ -584,14 +584,23 @@ int profile_writer_commit(struct profile_writer *w, struct ct_error *err)
         write_tables(w);
     if (!w->failed)
         write_frame_of_file(w);
-    int status = CT_ERROR;
-    if (w->failed) {
-        if (err)
-            *err = w->error;
-        file_abandon(&w->file);
-    } else {
-        status = file_commit(&w->file, err);
-    }
+    if (!w->failed)
+        return CT_OK;
+    if (err)
+        *err = w->error;
+    profile_writer_abandon(w);
+    return CT_ERROR;
+}
+
+int profile_writer_place(struct profile_writer *w, struct ct_error *err)
+{
+    int status = file_commit(&w->file, err);
     writer_free(w);
     return status;
+}
+
+int profile_writer_commit(struct profile_writer *w, struct ct_error *err)
+{
+    CT_TRY(profile_writer_finish(w, err));
+    return profile_writer_place(w, err);
 }

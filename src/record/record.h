@@ -51,7 +51,8 @@ struct record_options {
         VEC(pid_t) items;
     } pids; /* processes that run already, instead of a program */
     struct record_slices slices;
-    uint64_t window_bytes; /* of the stack, from outside; 0: as usual */
+    uint64_t window_bytes; /* of the stack, from outside, */
+    bool has_window;       /* if it is not as usual */
 };
 
 /* Runs the program to its end. `exit_status` is what the shell would have seen. */

@@ -203,6 +203,10 @@ void server_close(struct server *s, bool keep_arenas)
     }
     vec_free(&s->arenas);
     vec_free(&s->strangers);
+    for (size_t i = 0; i < s->programs.count; i++) {
+        free(s->programs.items[i].path);
+        free(s->programs.items[i].why);
+    }
     vec_free(&s->programs);
     for (unsigned i = 0; i < 2; i++)
         if (s->listeners[i] >= 0)
@@ -333,6 +337,12 @@ static bool is_known(const struct server *s, uint32_t pid)
         if (s->strangers.items[i].pid == pid)
             return true;
     return false;
+}
+
+uint64_t server_parent_of(uint64_t pid)
+{
+    struct process_state p;
+    return read_state(pid, &p) ? p.parent : 0;
 }
 
 static void look_for_strangers(struct server *s, size_t arena)

@@ -17,6 +17,8 @@
 
 #include "runtime/thread.h"
 
+#include <ucontext.h>
+
 /* Is any of these events measured in this process, now? */
 static inline bool charge_wanted(uint32_t events)
 {
@@ -76,6 +78,9 @@ void sample_learn_stack(struct thread *thread, const struct walk_memory *memory,
 void sample_walk(struct thread *thread, const struct walk_modules *modules,
                  const struct walk_registers *registers, struct walk_memory *memory,
                  struct stack_mark mark);
+
+/* The registers that a signal has interrupted. */
+void sample_registers(const ucontext_t *context, struct walk_registers *registers);
 
 /* The key of a frame. */
 uint64_t sample_key(const struct walk_modules *modules, const struct walk_frame *frame);

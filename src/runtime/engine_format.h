@@ -13,7 +13,9 @@
 
 #define ENGINE_LIST(ROW)                                                                           \
     ROW(sample)                                                                                    \
-    ROW(exact)
+    ROW(exact)                                                                                     \
+    ROW(infer)                                                                                     \
+    ROW(encode)
 
 #define ENGINE_NUMBER(name) ENGINE_##name,
 enum engine_number { ENGINE_LIST(ENGINE_NUMBER) ENGINE_COUNT };

@@ -3,12 +3,12 @@
 #include "profile/time_range.h"
 #include "query/view.h"
 #include "view/closer_look.h"
+#include "view/microhttpd.h"
 #include "view/page_assets.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <microhttpd.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -258,6 +258,7 @@ static int listen_at(struct page_server *server, uint16_t port, struct ct_error 
 {
     struct sockaddr_in here = {
         .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    CT_TRY(libmicrohttpd_load(err));
     server->daemon = MHD_start_daemon(
         MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ERROR_LOG, 0, NULL, NULL, handle,
         server, MHD_OPTION_EXTERNAL_LOGGER, say_nothing, NULL, MHD_OPTION_SOCK_ADDR,

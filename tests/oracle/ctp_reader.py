@@ -30,7 +30,7 @@ GAPS = ["", "more frames than could be kept", "code outside every module", "modu
         "code without unwind information", "unwind rule not understood", "register lost",
         "stack not readable", "stack does not go on", "unknown",
         "earlier callers were not to be kept", "callers are on another stack",
-        "cut by the window of the stack"]
+        "cut by the window of the stack", "only the stack's height is known"]
 GAP_CUT = 10
 
 

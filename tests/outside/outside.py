@@ -134,32 +134,57 @@ def alternate_stack():
              0.9 * sum(found.values()), str(found))
 
 
+def until_whole(recorder, stop):
+    """
+    Snapshots, until most samples of threads and children are whole in one; then the program `deep` may end. How soon
+    larger windows come is a matter of the machine; that they come is not.
+    """
+    deadline = time.monotonic() + 100
+    whole = 0
+    while whole <= 0.6 and recorder.poll() is None and time.monotonic() < deadline:
+        os.unlink(profile) if os.path.exists(profile) else None
+        recorder.send_signal(signal.SIGUSR2)
+        while not os.path.exists(profile) and recorder.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        whole = share(contexts(), "work", "down")
+    with open(stop, "w"):
+        pass
+    must(whole > 0.6, "%.3f of the samples are whole" % whole)
+
+
 def larger_windows():
     """
     The window grows with the stacks; each sample counts once, of threads and children that were
     made before, meanwhile and after.
     """
-    for depth, window in ("2", 4096), ("6", 8192), ("20", 32768), ("40", 64512):
-        command = [path("deep"), depth, "3"]
-        done = record("--outside", *command)
-        same_as_plain(command, done)
-        must(done.stderr == "", done.stderr)
-        p, found = facts(), contexts()
+    stop = path("deep_may_end")
+    for depth, window in ("2", 4096), ("5", 8192), ("20", 32768), ("40", 64512):
+        os.unlink(stop) if os.path.exists(stop) else None
+        recorder = subprocess.Popen(
+            [calltrail, "record", "--verify", "-o", profile, "--outside", path("deep"), depth, "3", stop],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        must(recorder.stdout.readline() == "begun\n", "the program did not begin")
+        until_whole(recorder, stop)
+        out, errors = recorder.communicate(timeout=120)
+        plain = run([path("deep"), depth, "3"])
+        must((out, recorder.returncode, errors) == (plain.stdout, plain.returncode, ""), errors)
+        p = facts()
         must(p["window_bytes"] == window, "depth %s: window of %d" % (depth, p["window_bytes"]))
         must((p["cut_by_window"] > 0) == (window > 4096), "%d cut" % p["cut_by_window"])
-        # How soon the larger events are there is a matter of the machine, not of what is tested.
-        must(p["samples"] - p["walks_complete"] == p["cut_by_window"] <= p["samples"] - 10,
+        must(p["samples"] - p["walks_complete"] == p["cut_by_window"],
              "%d of %d samples cut" % (p["cut_by_window"], p["samples"]))
-        must(p["verify_differ"] == 0 and p["lost"] == 0, "differ or lost")
-        got = p["samples"] * 1.001e-3 / p["utime_s"]
+        must(p["verify_differ"] == 0, "%d differ" % p["verify_differ"])
+        got = (p["samples"] + p["lost"]) * 1.001e-3 / p["utime_s"]
         must(0.4 < got < 2.5, "%d samples in %.3f s" % (p["samples"], p["utime_s"]))
-        must(share(found, "work", "down") > 0.5, str(found))
-    target = subprocess.Popen([path("deep"), "40", "6"], stdout=subprocess.PIPE)
+    os.unlink(stop)
+    target = subprocess.Popen([path("deep"), "40", "6", stop], stdout=subprocess.PIPE, text=True)
+    must(target.stdout.readline() == "begun\n", "the program did not begin")
     recorder = Recorder("-p", str(target.pid))
+    until_whole(recorder.process, stop)
     target.communicate(timeout=120)
     must(recorder.end() == 0, recorder.errors)
     p = facts()
-    must(p["window_bytes"] == 64512 and p["cut_by_window"] <= p["samples"] - 10, str(p))
+    must(p["window_bytes"] == 64512 and p["samples"] - p["walks_complete"] == p["cut_by_window"], str(p))
 
 
 def fast():

@@ -5,6 +5,7 @@
  * instruction the stub's rows must say the same; and where the stub is left, all must be as the
  * callee, or the program's own code, expects it.
  */
+#include "runtime/encode/encode.h"
 #include "runtime/exact/exact.h"
 
 #include "edit/plan.h"
@@ -18,7 +19,7 @@
 
 #include <cmocka.h>
 
-/* --- what counting.c needs of the runtime ------------------------------------------------------
+/* --- what counting.c and adding.c need of the runtime -------------------------------------------
  */
 
 static struct guest only_guest;
@@ -27,6 +28,13 @@ __thread struct exact_state exact_state;
 
 void exact_slow_entry(void);
 void exact_slow_entry(void)
+{
+}
+
+__thread struct encode_state encode_state;
+
+void encode_slow_entry(void);
+void encode_slow_entry(void)
 {
 }
 
@@ -290,6 +298,8 @@ static uint32_t check_moved(const struct follower *f)
     return start + s->moved_bytes;
 }
 
+static const struct stub_writer *writer; /* whose stubs are looked at */
+
 static void check_stub(const struct edited_module *m, uint32_t index)
 {
     static struct follower f;
@@ -298,7 +308,7 @@ static void check_stub(const struct edited_module *m, uint32_t index)
     f.site = &m->sites[index];
     f.layout = &m->layouts[index];
     f.stub = m->stubs + f.layout->start;
-    assert_true(f.layout->bytes <= stub_most_bytes(f.site) + counting_stubs.most_bytes(f.site));
+    assert_true(f.layout->bytes <= stub_most_bytes(f.site) + writer->most_bytes(f.site));
     bool is_called = f.site->kind <= SITE_CALL_INDIRECT && !(f.site->flags & SITE_PUSHES_RETURN);
     struct state s = {.words = is_called, .stack = {ELSE}, .registers = {OF_RAX, OF_RCX, OF_RDX}};
     f.ways[0].at = check_moved(&f);
@@ -338,7 +348,7 @@ static void check_module(const char *path, const struct exact_settings *settings
     enum { COMMON = 64 };
     uint64_t room = COMMON;
     for (uint32_t i = 0; i < plan.site_count; i++)
-        room += stub_most_bytes(&plan.sites[i]) + counting_stubs.most_bytes(&plan.sites[i]);
+        room += stub_most_bytes(&plan.sites[i]) + writer->most_bytes(&plan.sites[i]);
     room = (room + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
     uint8_t *memory = load(&file, room), *at = memory + COMMON;
     struct edited_module m = {.base = (uint64_t)memory + room,
@@ -350,12 +360,12 @@ static void check_module(const char *path, const struct exact_settings *settings
                               .stubs = memory};
     m.layouts = calloc(plan.site_count, sizeof *m.layouts);
     assert_non_null(m.layouts);
-    assert_non_null(stub_write_common(m.stubs, &m, &counting_stubs));
+    assert_non_null(stub_write_common(m.stubs, &m, writer));
     for (uint32_t i = 0; i < plan.site_count; i++) {
         m.layouts[i].start = (uint32_t)(at - m.stubs);
         if (plan.sites[i].tier == TIER_NONE)
             continue;
-        at = stub_write(at, &m, i, &counting_stubs);
+        at = stub_write(at, &m, i, writer);
         assert_non_null(at);
         check_stub(&m, i);
     }
@@ -384,8 +394,14 @@ static void rows_say_what_stubs_do(void **state)
     (void)state;
     ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
     for (size_t i = 0; i < sizeof modules / sizeof modules[0]; i++)
-        for (size_t k = 0; k < sizeof all_settings / sizeof all_settings[0]; k++)
+        for (size_t k = 0; k < sizeof all_settings / sizeof all_settings[0]; k++) {
+            writer = &counting_stubs;
             check_module(modules[i], &all_settings[k]);
+        }
+    for (size_t i = 0; i < sizeof modules / sizeof modules[0]; i++) {
+        writer = &adding_stubs;
+        check_module(modules[i], &all_settings[0]);
+    }
     print_message("# %lu stubs, %lu instructions\n", (unsigned long)stubs_checked,
                   (unsigned long)instructions_checked);
     assert_true(stubs_checked > 100000);
@@ -394,9 +410,13 @@ static void rows_say_what_stubs_do(void **state)
 static void the_common_code_is_left(void **state)
 {
     (void)state;
-    static uint8_t code[64];
-    struct edited_module m = {.stubs = code};
-    assert_non_null(stub_write_common(code, &m, &counting_stubs));
+    static uint8_t code[2][64];
+    static const struct stub_writer *const writers[] = {&counting_stubs, &adding_stubs};
+    struct edited_module m = {.stubs = code[0]};
+    for (unsigned i = 0; i < 2; i++)
+        assert_non_null(stub_write_common(code[i], &m, writers[i]));
+    /* All but the address that they call. */
+    assert_memory_equal(code[0], code[1], 13);
     /* push rcx; call [rip + 6]; lea rsp, [rsp + 8]; ret: at each, where the way back lies */
     static const struct {
         uint32_t at, words;

@@ -177,3 +177,12 @@ void outside_tree_count(const struct outside_arena *a, struct outside_tree *t, u
     t->record->ends[end]++;
     keep_time(a, t, node, time_ns);
 }
+
+void outside_tree_note_height(const struct outside_arena *a, uint32_t node, uint32_t words)
+{
+    struct arena_node *n = (struct arena_node *)((char *)outside_header(a) + (uint64_t)node * 8);
+    if (!node || !words || words >= OUTSIDE_HEIGHT_VARIES)
+        return;
+    uint32_t known = n->returns & ~OUTSIDE_HEIGHT_VARIES;
+    n->returns = !known ? words : known != words ? n->returns | OUTSIDE_HEIGHT_VARIES : n->returns;
+}

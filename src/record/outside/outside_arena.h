@@ -59,4 +59,11 @@ uint32_t outside_tree_child(const struct outside_arena *arena, struct outside_tr
 void outside_tree_count(const struct outside_arena *arena, struct outside_tree *tree, uint32_t node,
                         unsigned end, uint64_t time_ns);
 
+/*
+ * A node's own height, in words, is kept where a runtime counts returns: from outside there are
+ * none. The highest bit says that it was met with another height, too.
+ */
+#define OUTSIDE_HEIGHT_VARIES UINT32_C(0x80000000)
+void outside_tree_note_height(const struct outside_arena *arena, uint32_t node, uint32_t words);
+
 #endif

@@ -67,6 +67,8 @@ static void write_stubs(const struct edit_request *r, struct edited_module *m,
     for (uint32_t i = 0; i < m->site_count; i++) {
         const struct plan_site *s = &m->sites[i];
         m->layouts[i].start = (uint32_t)(at - m->stubs);
+        if (writer->leaves_alone && writer->leaves_alone(s))
+            continue;
         uint8_t *behind = NULL;
         if (s->tier != TIER_NONE && is_in_code(r, s)) /* map_stubs has made room for all */
             behind = stub_write(at, m, i, writer);
@@ -201,6 +203,11 @@ void edit_module(struct edit_request *r, const struct stub_writer *writer)
     if (r->file < 0)
         return;
     r->plan = channel_ask_plan(r->file, r->path, &r->plan_bytes);
+    if (is_plan(r)) {
+        const struct plan_header *h = r->plan;
+        guest->arena->functions_not_edited += (uint32_t)h->sections[PLAN_UNDECODED].count;
+        guest->arena->unknown_bytes += h->unknown_bytes;
+    }
     bool is_edited = r->plan && apply(r, writer);
     /* A plan without sites is that of a module of which nothing was asked. */
     if (!is_edited &&

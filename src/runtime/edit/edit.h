@@ -24,6 +24,9 @@ struct stub_writer {
     /* The most bytes that `site` ever writes. */
     uint32_t (*most_bytes)(const struct plan_site *site);
 
+    /* Is a site left as it is, because nothing is to be done there? NULL: none is. */
+    bool (*leaves_alone)(const struct plan_site *site);
+
     /* Writes what all stubs of a module share, at their start. */
     void (*common)(struct emitter *emitter);
 

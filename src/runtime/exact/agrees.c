@@ -2,6 +2,7 @@
  * What samples need to know of engine exact: how to get out of a stub, and, for --verify, whether
  * the records agree with a walk of the stack.
  */
+#include "runtime/edit/called.h"
 #include "runtime/exact/exact.h"
 
 /* The sample came in the stub of a tail jump: either function is right. */
@@ -37,7 +38,7 @@ static uint64_t function_of(const struct walk_modules *modules, const struct wal
 
 static uint64_t function_key(const struct walk_modules *modules, const struct walk_frame *f)
 {
-    return exact_function_key(modules, f->pc - !(f->flags & FRAME_IS_PC));
+    return code_function_key(modules, f->pc - !(f->flags & FRAME_IS_PC));
 }
 
 /* May a function have gone on to another one by a tail jump that is not counted? */
@@ -55,7 +56,7 @@ static bool is_record_of(const struct walk_modules *modules, const struct arena_
 {
     uint64_t key = function_key(modules, f);
     /* A function without an end goes on with the one behind it (libc's strcasecmp). */
-    uint64_t before = exact_function_key(modules, function_of(modules, f) - 1);
+    uint64_t before = code_function_key(modules, function_of(modules, f) - 1);
     for (;; record = arena_at(record->parent)) {
         if (record->callee == key || record->callee == before || may_go_on(modules, record->callee))
             return true;
@@ -86,7 +87,7 @@ static bool is_same_path(const struct records *records, const struct walk_module
         /* Where a handler interrupted, or code that is not edited called, may have changed. */
         if (i && above != UINT32_MAX && !(frames[above].flags & FRAME_IS_PC) &&
             edited_site_behind(frames[above].pc) &&
-            record->site != exact_key(modules, frames[above].pc, 0))
+            record->site != code_key(modules, frames[above].pc, 0))
             return false;
         record = arena_at(record->parent);
     }

@@ -1,6 +1,7 @@
 #include "runtime/exact/exact.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/edit/called.h"
 #include "runtime/thread.h"
 #include "unwind/memory.h"
 
@@ -30,7 +31,8 @@ struct exact_thread {
     struct records records;
     char *mirror; /* MIRROR_SHIFT bytes before its first entry */
     struct thread *thread;
-    uint32_t number; /* not the guest's: this is the child of a fork */
+    uint32_t number;     /* not the guest's: this is the child of a fork */
+    uint32_t generation; /* of the modules, when the thread ended */
     struct walk_frame *frames;
     struct walk_cache cache;
     struct unbound unbound[MOST_UNBOUND];
@@ -79,6 +81,28 @@ static void free_thread(struct exact_thread *t)
 /* Where a thread found no memory, later ones do not even try: every call would. */
 static uint32_t without_memory; /* the guest's number */
 
+/* What a thread that has ended left, for the one that goes on with its record. */
+static struct exact_thread *go_on_with(struct exact_thread *t, struct thread *thread)
+{
+    thread->of_engine = NULL;
+    t->thread = thread;
+    t->busy = false;
+    if (t->generation != modules_generation)
+        records_forget_all_targets(&t->records);
+    exact_state.arena = guest->arena;
+    exact_state.mirror = (void *)(t->mirror + MIRROR_SHIFT);
+    return mine = t;
+}
+
+/* Stubs have addresses in four bytes: nothing is counted any more. */
+void exact_arena_moved(void)
+{
+    if (mine && mine->number == guest->number)
+        free_thread(mine);
+    exact_forget();
+    without_memory = guest->number;
+}
+
 static struct exact_thread *begin(void)
 {
     struct thread *thread = thread_self();
@@ -88,6 +112,8 @@ static struct exact_thread *begin(void)
         return mine;
     if (without_memory == guest->number)
         return NULL;
+    if (thread->of_engine)
+        return go_on_with(thread->of_engine, thread);
     bool is_low = (uint64_t)guest->arena < ARENA_LOW_END;
     struct exact_thread *t = is_confined() || !is_low ? NULL : map_private(THREAD_BYTES);
     if (!t) {
@@ -153,36 +179,7 @@ struct records *exact_records(void)
     return counts ? &mine->records : NULL;
 }
 
-/* --- keys ---------------------------------------------------------------------------------------
- */
-
-uint64_t exact_key(const struct walk_modules *modules, uint64_t address, uint32_t flags)
-{
-    uint32_t index = modules_find(modules, address);
-    if (index == UINT32_MAX)
-        return KEY_MAKE(address >> 32 & 0xffffff, flags | KEY_ADDRESS, address);
-    return KEY_MAKE(modules_id(modules, index), flags, address - modules->items[index].base);
-}
-
-uint64_t exact_function_key(const struct walk_modules *modules, uint64_t address)
-{
-    return exact_key(modules, modules_function(modules, address), KEY_IS_PC);
-}
-
-const uint8_t *skip_endbr64(const uint8_t *code)
-{
-    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-    for (unsigned i = 0; i < sizeof endbr64; i++)
-        if (code[i] != endbr64[i])
-            return code;
-    return code + sizeof endbr64;
-}
-
-/* Not bound yet, the slot points back to the PLT, which pushes a number for the binder. */
-static bool is_binder(uint64_t callee)
-{
-    return *skip_endbr64((const uint8_t *)callee) == 0x68;
-}
+/* --- functions that were not bound -------------------------------------------------------------- */
 
 /* Another thread may have unloaded the module, which is known a moment after it has happened. */
 static bool is_loaded(const struct unbound *u)
@@ -201,10 +198,10 @@ static void resolve_unbound(struct exact_thread *t)
         struct unbound u = t->unbound[i];
         if (!is_loaded(&u))
             continue;
-        if (is_binder(*u.got))
+        if (is_plt_binder(*u.got))
             t->unbound[left++] = u;
         else
-            u.record->callee = exact_function_key(guest->modules, *u.got);
+            u.record->callee = code_function_key(guest->modules, *u.got);
     }
     t->unbound_count = left;
 }
@@ -224,7 +221,13 @@ void exact_thread_ends(struct thread *thread)
     if (!t || t->number != guest->number || is_confined())
         return;
     resolve_unbound(t);
-    free_thread(t);
+    if (!thread->will_go_on) {
+        free_thread(t);
+        return;
+    }
+    raw_syscall3(SYS_madvise, (long)t->mirror, MIRROR_MAPPED, MADV_DONTNEED);
+    t->generation = modules_generation;
+    thread->of_engine = t;
 }
 
 void exact_resolve_unbound(void)
@@ -242,37 +245,6 @@ void exact_process_ends(void)
 
 /* --- resynchronisation ------------------------------------------------------------------------ */
 
-/* What a direct site leads to; through the PLT, what that is bound to. */
-ALWAYS_INLINE uint64_t target_of(const struct edited_module *m, const struct plan_site *s)
-{
-    return s->got ? *(const uint64_t *)(m->base + s->got) : m->base + s->target;
-}
-
-/*
- * The function behind an address that was called: of a stub of the PLT, what it is bound to. Not
- * final: it is not bound yet.
- */
-static uint64_t function_behind(const struct walk_modules *modules, uint64_t target, bool *is_final)
-{
-    uint32_t module = modules_find(modules, target);
-    *is_final = true;
-    if (module != UINT32_MAX && modules_role(modules, module) == ROLE_PROGRAM) {
-        const uint8_t *code = skip_endbr64((const uint8_t *)target);
-        code += *code == 0xf2;                    /* bnd */
-        if (code[0] == 0xff && code[1] == 0x25) { /* jmp *…(%rip) */
-            int32_t away;
-            memcpy(&away, code + 2, sizeof away);
-            uint64_t bound = *(const uint64_t *)(code + 6 + away);
-            *is_final = !is_binder(bound);
-            if (*is_final)
-                target = bound;
-        } else if (is_binder(target)) {
-            *is_final = false;
-        }
-    }
-    return modules_function(modules, target);
-}
-
 ALWAYS_INLINE struct callee *callee_place(struct exact_thread *t, uint64_t target)
 {
     uint64_t h = 0;
@@ -287,8 +259,8 @@ static const struct callee *find_callee(struct exact_thread *t, uint64_t target)
         return c;
     bool is_final;
     *c = (struct callee){.target = target};
-    c->function = function_behind(guest->modules, target, &is_final);
-    c->key = exact_key(guest->modules, c->function, KEY_IS_PC);
+    c->function = code_function_behind(guest->modules, target, &is_final);
+    c->key = code_key(guest->modules, c->function, KEY_IS_PC);
     edited_sites_of(c->function, &c->first_site, &c->site_count);
     if (is_final)
         c->generation = modules_generation;
@@ -302,7 +274,7 @@ static struct entered entered_by(struct exact_thread *t, uint64_t call, uint32_t
     const struct walk_modules *modules = guest->modules;
     struct entered how = {.site = call && !call_flags ? edited_site_behind(call) : 0,
                           .target = function,
-                          .site_key = call ? exact_key(modules, call, call_flags) : 0,
+                          .site_key = call ? code_key(modules, call, call_flags) : 0,
                           .callee = *find_callee(t, function)};
     if (!how.site)
         return how;
@@ -311,7 +283,7 @@ static struct entered entered_by(struct exact_thread *t, uint64_t call, uint32_t
     const struct edited_module *m = edited_by_site(how.site);
     const struct plan_site *s = edited_site(m, how.site);
     if (s->kind == SITE_CALL) {
-        how.target = target_of(m, s);
+        how.target = site_target(m, s);
         how.is_indirect = false;
         /* A direct call to another function, which then went on here by a tail jump. */
         if (find_callee(t, how.target)->function != function)
@@ -370,7 +342,7 @@ static uint32_t find_known(const struct walk_modules *modules, const struct walk
         const struct arena_record *record = mirror_find(frames[i].slot);
         if (record &&
             (record->flags & RECORD_OVERFLOW ||
-             record->callee == exact_key(modules, function_of(modules, &frames[i]), KEY_IS_PC)))
+             record->callee == code_key(modules, function_of(modules, &frames[i]), KEY_IS_PC)))
             return i;
     }
     return count;
@@ -420,29 +392,6 @@ static struct arena_record *walk_anew(struct exact_thread *t, const struct walk_
     return record;
 }
 
-static struct walk_registers registers_at_site(const struct slow_frame *f, uint64_t pc, uint64_t sp)
-{
-    struct walk_registers r = {{0}};
-    r.value[X86_RAX] = f->rax;
-    r.value[X86_RCX] = f->rcx;
-    r.value[X86_RDX] = f->rdx;
-    r.value[X86_RBX] = f->rbx;
-    r.value[X86_RSI] = f->rsi;
-    r.value[X86_RDI] = f->rdi;
-    r.value[X86_RBP] = f->rbp;
-    r.value[X86_RSP] = sp;
-    r.value[X86_R8] = f->r8;
-    r.value[X86_R9] = f->r9;
-    r.value[X86_R10] = f->r10;
-    r.value[X86_R11] = f->r11;
-    r.value[X86_R12] = f->r12;
-    r.value[X86_R13] = f->r13;
-    r.value[X86_R14] = f->r14;
-    r.value[X86_R15] = f->r15;
-    r.value[X86_RIP] = pc;
-    return r;
-}
-
 /* --- the slow path ---------------------------------------------------------------------------- */
 
 /* A call at a site, as the stub left it. */
@@ -473,7 +422,7 @@ ALWAYS_INLINE void call_at(const struct slow_frame *f, struct call *c)
                                          : 0;
     uint32_t offset = c->is_tail ? s->offset : s->offset + s->length;
     c->how.site = number;
-    c->how.target = is_indirect ? f->above[0] : target_of(m, s);
+    c->how.target = is_indirect ? f->above[0] : site_target(m, s);
     c->how.is_indirect = is_indirect;
     c->how.ret = m->base + offset;
     c->how.flags = c->is_tail ? RECORD_TAIL : 0;
@@ -539,7 +488,7 @@ static enum slow_reason count_call(struct exact_thread *t, const struct slow_fra
     struct arena_record *counter = records_child(&t->records, own, &c.how);
     if (t->records.is_new) {
         why = why == SLOW_OTHER ? SLOW_NEW : why;
-        if (c.site->got && is_binder(c.how.target)) {
+        if (c.site->got && is_plt_binder(c.how.target)) {
             note_unbound(t, counter, &c);
             if (t->records.k && entered_record(counter) != counter)
                 note_unbound(t, entered_record(counter), &c);
@@ -613,8 +562,6 @@ STUB_TEXT static bool count_quickly(struct exact_thread *t, const struct slow_fr
  * by longjmp; and on a stack of its own, since the program's may be a small one for signals.
  */
 void exact_slow(const struct slow_frame *f) __attribute__((visibility("hidden"))) STUB_TEXT;
-void exact_on_stack(void *stack, void (*work)(const struct slow_frame *),
-                    const struct slow_frame *f) __attribute__((visibility("hidden")));
 
 void exact_slow(const struct slow_frame *f)
 {
@@ -628,7 +575,7 @@ void exact_slow(const struct slow_frame *f)
         return;
     raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, 8);
     if (mine && !mine->busy)
-        exact_on_stack(mine->stack + STACK_BYTES, count_or_not, f);
+        slow_on_stack(mine->stack + STACK_BYTES, count_or_not, f);
     else
         count_or_not(f);
     raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, 8);

@@ -76,16 +76,6 @@ struct exact_state {
 
 extern __thread struct exact_state exact_state __attribute__((tls_model("initial-exec")));
 
-/* What the slow path saves, as exact_slow.S pushes it. */
-struct slow_frame {
-    uint64_t r15, r14, r13, r12, rbx, rbp, r11, r10, r9, r8, rdi, rsi;
-    uint64_t back; /* into the common code */
-    uint64_t site;
-    uint64_t stub; /* where it goes on */
-    uint64_t rdx, rcx, rax;
-    uint64_t above[]; /* at an indirect site its target; at a call the return address */
-};
-
 /* --- records.c ------------------------------------------------------------------------------ */
 
 /* What is known of the function at an address: for a context that is new. */
@@ -168,6 +158,9 @@ struct arena_record *records_bound(struct records *r, struct arena_record *unbou
  * as in struct engine. */
 void records_forget_targets(uint64_t start, uint64_t end, uint64_t since);
 
+/* The same of a thread that has ended, in whatever modules: its records are to be used again. */
+void records_forget_all_targets(struct records *r);
+
 /* A record below the root for stacks whose outer frames are not known. */
 struct arena_record *records_gap(struct records *r, uint32_t walk_end);
 
@@ -187,6 +180,7 @@ bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *f
 /* --- exact.c -------------------------------------------------------------------------------- */
 
 void exact_forget(void); /* in a child that was forked */
+void exact_arena_moved(void);
 void exact_thread_ends(struct thread *thread);
 void exact_process_ends(void);
 
@@ -201,9 +195,5 @@ void exact_resolve_unbound(void);
 
 /* What the mirror of the calling thread says holds no more. */
 void exact_forget_stack(void);
-
-uint64_t exact_key(const struct walk_modules *modules, uint64_t address, uint32_t flags);
-uint64_t exact_function_key(const struct walk_modules *modules, uint64_t address);
-const uint8_t *skip_endbr64(const uint8_t *code);
 
 #endif

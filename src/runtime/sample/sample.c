@@ -17,7 +17,7 @@
 
 enum { RED_ZONE = 128, PAGE = 4096 };
 
-static void take_registers(const ucontext_t *context, struct walk_registers *r)
+void sample_registers(const ucontext_t *context, struct walk_registers *r)
 {
     static const struct {
         uint8_t to, from;
@@ -166,7 +166,7 @@ bool sample_take(struct thread *t, const ucontext_t *context, uint64_t ticks)
         return false;
     }
     struct walk_registers r;
-    take_registers(context, &r);
+    sample_registers(context, &r);
     uint64_t restored_below = 0;
     if (!ENGINE_ASK(true, leave_code, &r, &restored_below)) {
         tick_owe(t, LOST_BUSY, ticks);

@@ -1,13 +1,13 @@
 /*
  * The stubs' common code comes here when it does not know what to do: with rax, rcx, rdx, the way
  * back to the stub and the number of the site on the stack. All general registers are saved; the C code does not touch
- * the others.
+ * the others. Each engine has an entry of its own: NAME, which calls WORK.
  */
-        .section stub_text, "ax", @progbits
-        .globl exact_slow_entry
-        .hidden exact_slow_entry
-        .type exact_slow_entry, @function
-exact_slow_entry:
+        .macro SLOW_ENTRY name, work
+        .globl \name
+        .hidden \name
+        .type \name, @function
+\name:
         .cfi_startproc
         .cfi_def_cfa_offset 8
         push    %rsi
@@ -41,7 +41,7 @@ exact_slow_entry:
         .cfi_def_cfa_register %rbx
         cld
         and     $-16, %rsp
-        call    exact_slow
+        call    \work
         mov     %rbx, %rsp
         .cfi_def_cfa_register %rsp
         pop     %r15
@@ -72,13 +72,18 @@ exact_slow_entry:
         .cfi_adjust_cfa_offset -8
         ret
         .cfi_endproc
-        .size exact_slow_entry, . - exact_slow_entry
+        .size \name, . - \name
+        .endm
 
-/* exact_on_stack(top of a stack, function, its argument): calls it there. */
-        .globl exact_on_stack
-        .hidden exact_on_stack
-        .type exact_on_stack, @function
-exact_on_stack:
+        .section stub_text, "ax", @progbits
+        SLOW_ENTRY exact_slow_entry, exact_slow
+        SLOW_ENTRY encode_slow_entry, encode_slow
+
+/* slow_on_stack(top of a stack, function, its argument): calls it there. */
+        .globl slow_on_stack
+        .hidden slow_on_stack
+        .type slow_on_stack, @function
+slow_on_stack:
         .cfi_startproc
         push    %rbp
         .cfi_adjust_cfa_offset 8
@@ -95,6 +100,6 @@ exact_on_stack:
         .cfi_restore %rbp
         ret
         .cfi_endproc
-        .size exact_on_stack, . - exact_on_stack
+        .size slow_on_stack, . - slow_on_stack
 
         .section .note.GNU-stack, "", @progbits

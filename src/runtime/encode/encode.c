@@ -1,0 +1,602 @@
+/*
+ * The slow path: edges that are new, calls on edges without a code, numbers that are made anew, and
+ * functions whose word the mirror does not have.
+ */
+#include "runtime/encode/encode.h"
+
+#include "arch/x86_64/syscall.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    CODES_BYTES = CODED_SITES * sizeof(struct site_code),
+    OTHERS_BYTES = (OTHER_CODES + OTHER_CODES_BEYOND) * sizeof(struct other_code),
+    PUSHED_BYTES = PUSHED_CALLS * sizeof(struct pushed_call)
+};
+
+/* Where every thread begins: nothing matches, so the first site of a thread takes the slow way. */
+static char nothing[WORDS_MAPPED];
+
+#define STATE_AT_FIRST ((struct encode_state){.words = nothing})
+
+__thread struct encode_state encode_state
+    __attribute__((tls_model("initial-exec"))) = {.words = nothing};
+
+static __thread struct encode_thread *mine __attribute__((tls_model("initial-exec")));
+
+enum {
+    THREAD_BYTES = sizeof(struct encode_thread) + MOST_FRAMES * sizeof(struct walk_frame) +
+                   MOST_CALLS * sizeof(struct decoded_call)
+};
+
+/* All of this process, for those who unload modules and for pauses; changed without signals. */
+static struct encode_thread *all_threads;
+static _Atomic uint32_t list_lock;
+static uint32_t list_number; /* the guest's, whose they are */
+
+static uint64_t lock_list(void)
+{
+    uint64_t all = UINT64_MAX, before = 0;
+    uint32_t free = 0;
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, 8);
+    while (!atomic_compare_exchange_strong(&list_lock, &free, 1)) {
+        free = 0;
+        raw_syscall3(SYS_sched_yield, 0, 0, 0);
+    }
+    if (list_number != guest->number) { /* a child's list is its own */
+        list_number = guest->number;
+        all_threads = NULL;
+    }
+    return before;
+}
+
+static void unlock_list(uint64_t mask)
+{
+    list_lock = 0;
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, 8);
+}
+
+void encode_forget(void)
+{
+    mine = NULL; /* what it knows is the parent's */
+    encode_state = STATE_AT_FIRST;
+    list_lock = 0; /* whoever held it is not here */
+}
+
+static void *map_private(uint64_t bytes)
+{
+    return raw_mmap(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+}
+
+/* In the child of a fork of which nobody told us the mirror is empty, and every stub slow. */
+static char *map_mirror(void)
+{
+    char *memory = map_private(WORDS_MAPPED);
+    if (memory)
+        raw_syscall3(SYS_madvise, (long)memory, WORDS_MAPPED, MADV_WIPEONFORK);
+    return memory;
+}
+
+static void free_thread(struct encode_thread *t)
+{
+    contexts_end(&t->contexts);
+    if (t->mirror)
+        raw_syscall3(SYS_munmap, (long)t->mirror, WORDS_MAPPED, 0);
+    if (t->codes)
+        raw_syscall3(SYS_munmap, (long)t->codes, CODES_BYTES, 0);
+    if (t->others)
+        raw_syscall3(SYS_munmap, (long)t->others, OTHERS_BYTES, 0);
+    if (t->pushed)
+        raw_syscall3(SYS_munmap, (long)t->pushed, PUSHED_BYTES, 0);
+    raw_syscall3(SYS_munmap, (long)t, THREAD_BYTES, 0);
+}
+
+static void enlist(struct encode_thread *t)
+{
+    uint64_t mask = lock_list();
+    t->next = all_threads;
+    all_threads = t;
+    unlock_list(mask);
+}
+
+static void strike_off(const struct encode_thread *t)
+{
+    uint64_t mask = lock_list();
+    for (struct encode_thread **at = &all_threads; *at; at = &(*at)->next) {
+        if (*at == t) {
+            *at = t->next;
+            break;
+        }
+    }
+    unlock_list(mask);
+}
+
+static void set_root_word(struct encode_thread *t)
+{
+    t->root_word = word_make(t->contexts.graph.functions[ROOT_FUNCTION].base, 0);
+}
+
+static bool begin_contexts(struct encode_thread *t)
+{
+    t->mirror = map_mirror();
+    t->codes = map_private(CODES_BYTES);
+    t->others = map_private(OTHERS_BYTES);
+    t->pushed = map_private(PUSHED_BYTES);
+    if (!t->mirror || !t->codes || !t->others || !t->pushed || !contexts_begin(&t->contexts))
+        return false;
+    contexts_function(&t->contexts, 0); /* ROOT_FUNCTION */
+    graph_number(&t->contexts.graph, UINT32_MAX);
+    set_root_word(t);
+    return true;
+}
+
+/* So many calls on edges for which there were not enough numbers make new ones due; then more. */
+enum { CROWDED_FIRST = 1 << 18 };
+
+/* Where a thread found no memory, later ones do not even try: every call would. */
+static uint32_t without_memory; /* the guest's number */
+
+static struct encode_thread *begin(void)
+{
+    struct thread *thread = thread_self();
+    if (!guest->arena || !guest->modules || !thread || thread->of != guest || !thread->record)
+        return NULL;
+    if (mine && mine->number == guest->number)
+        return mine;
+    if (without_memory == guest->number || is_confined())
+        return NULL;
+    struct encode_thread *t = map_private(THREAD_BYTES);
+    if (!t || (t->frames = (void *)(t + 1), !begin_contexts(t))) {
+        if (t)
+            free_thread(t);
+        without_memory = guest->number;
+        return NULL;
+    }
+    t->calls = (void *)(t->frames + MOST_FRAMES);
+    t->thread = thread;
+    t->counts = encode_counts_in(thread->record);
+    t->number = guest->number;
+    t->crowded_most = CROWDED_FIRST;
+    enlist(t);
+    encode_state = (struct encode_state){(void *)(t->mirror + WORDS_SHIFT), t->codes, t->others,
+                                         t->pushed};
+    return mine = t;
+}
+
+struct encode_thread *encode_thread_now(void)
+{
+    return mine && mine->number == guest->number && !mine->busy ? mine : NULL;
+}
+
+void encode_thread_ends(struct thread *thread)
+{
+    struct encode_thread *t = mine;
+    (void)thread;
+    mine = NULL;
+    encode_state = STATE_AT_FIRST;
+    if (!t || t->number != guest->number || is_confined())
+        return;
+    strike_off(t);
+    free_thread(t);
+}
+
+/* --- what does not hold any more -------------------------------------------------------------- */
+
+/* Zeros; locked memory is not given back. */
+static void clear(void *memory, uint64_t bytes)
+{
+    if (raw_syscall3(SYS_madvise, (long)memory, (long)bytes, MADV_DONTNEED) < 0)
+        memset(memory, 0, bytes);
+}
+
+void encode_forget_stacks(void)
+{
+    uint64_t mask = lock_list();
+    for (struct encode_thread *t = all_threads; t; t = t->next)
+        clear(t->mirror, WORDS_MAPPED);
+    unlock_list(mask);
+}
+
+/* Targets of indirect calls: another module may come in this place. */
+void encode_module_unloaded(uint64_t start, uint64_t end, uint64_t since)
+{
+    (void)since;
+    uint64_t mask = lock_list();
+    for (struct encode_thread *t = all_threads; t; t = t->next) {
+        struct graph *g = &t->contexts.graph;
+        for (uint32_t i = 0; i < g->edge_count; i++) {
+            struct graph_edge *e = &g->edges[i];
+            if (!e->site || e->target - start >= end - start)
+                continue;
+            e->flags |= EDGE_FIXED;
+            if (e->site < CODED_SITES)
+                t->codes[e->site] = (struct site_code){0};
+        }
+        for (uint32_t i = 0; i < OTHER_CODES + OTHER_CODES_BEYOND; i++)
+            if (t->others[i].target - start < end - start)
+                t->others[i].target = 0;
+        for (uint32_t i = 0; i < PUSHED_CALLS; i++)
+            if (t->pushed[i].target - start < end - start)
+                t->pushed[i].caller = 0;
+    }
+    unlock_list(mask);
+}
+
+/* --- numbers ---------------------------------------------------------------------------------- */
+
+static bool is_indirect(const struct plan_site *s)
+{
+    return s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT;
+}
+
+/* The stubs look it up in the same way. */
+static void put_other(struct encode_thread *t, uint64_t site, uint64_t target, uint64_t step)
+{
+    uint64_t h = site;
+    __asm__("crc32q %1, %0" : "+r"(h) : "r"(target));
+    struct other_code *at = &t->others[h & (OTHER_CODES - 1)];
+    for (uint32_t i = 0; i < OTHER_CODES_BEYOND - 1; i++, at++) { /* the last one stays free */
+        if (at->site)
+            continue;
+        *at = (struct other_code){site, target, step, 0};
+        return;
+    }
+}
+
+/* What the stub of an edge's site knows of it. */
+static void put_code(struct encode_thread *t, const struct graph_edge *e)
+{
+    const struct graph *g = &t->contexts.graph;
+    const struct edited_module *m = e->site < CODED_SITES ? edited_by_site(e->site) : NULL;
+    if (!m || e->site - m->first_site >= m->site_count)
+        return;
+    struct site_code *code = &t->codes[e->site];
+    uint64_t step = e->flags & EDGE_LEAF ? NO_NUMBER
+                                         : word_make(g->functions[e->callee].base + e->code, 0);
+    if (code->numbers) {
+        put_other(t, e->site, e->target, step);
+        return;
+    }
+    const struct graph_function *f = &g->functions[e->caller];
+    *code = (struct site_code){word_make(f->base, 0), word_make(f->numbers, 0), step, 0};
+    if (is_indirect(edited_site(m, e->site)))
+        code->target = e->target;
+}
+
+/* An indirect site's hottest edge is its own, the others are in the table. */
+static void put_codes(struct encode_thread *t)
+{
+    const struct graph *g = &t->contexts.graph;
+    for (uint32_t i = 0; i < g->function_count; i++) {
+        for (uint32_t k = g->functions[i].first_out; k != GRAPH_NONE; k = g->edges[k].next_out) {
+            const struct graph_edge *e = &g->edges[k];
+            if ((e->flags & (EDGE_CODED | EDGE_LEAF)) && !(e->flags & EDGE_FIXED) && e->site)
+                put_code(t, e);
+        }
+    }
+}
+
+/* The calls that a stub has found in its table belong to their edge. */
+static void count_hits(struct encode_thread *t, struct pushed_call *p)
+{
+    struct graph_edge *e = &t->contexts.graph.edges[p->edge];
+    e->calls = e->calls > UINT32_MAX - p->hits ? UINT32_MAX : e->calls + p->hits;
+    t->counts->pushes += p->hits;
+    if (!(e->flags & (EDGE_BACK | EDGE_FIXED)))
+        t->crowded += p->hits;
+    p->hits = 0;
+}
+
+static void count_all_hits(struct encode_thread *t)
+{
+    for (uint32_t i = 0; i < PUSHED_CALLS; i++)
+        if (t->pushed[i].hits)
+            count_hits(t, &t->pushed[i]);
+}
+
+/* Edges that were there at the last numbering, and got no code, will have none for some time. */
+static void put_pushed(struct encode_thread *t, uint64_t caller, uint32_t edge, uint64_t word,
+                       bool by_target)
+{
+    const struct graph_edge *e = &t->contexts.graph.edges[edge];
+    if (!(e->flags & EDGE_SEEN))
+        return;
+    uint64_t h = e->site;
+    __asm__("crc32q %1, %0" : "+r"(h) : "r"(caller));
+    if (by_target)
+        __asm__("crc32q %1, %0" : "+r"(h) : "r"(e->target));
+    struct pushed_call *p = &t->pushed[h & (PUSHED_CALLS - 1)];
+    count_hits(t, p);
+    *p = (struct pushed_call){
+        .caller = caller, .site = e->site, .target = e->target, .word = word, .edge = edge};
+}
+
+static void number_anew(struct encode_thread *t)
+{
+    struct graph *g = &t->contexts.graph;
+    struct encode_counts *counts = t->counts;
+    uint64_t most = encode_settings()->most_ids, begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    clear(t->mirror, WORDS_MAPPED);
+    clear(t->codes, CODES_BYTES);
+    clear(t->others, OTHERS_BYTES);
+    count_all_hits(t);
+    clear(t->pushed, PUSHED_BYTES);
+    counts->coded_edges = graph_number(g, most && most < INT32_MAX ? most : INT32_MAX);
+    set_root_word(t);
+    put_codes(t);
+    counts->back_edges = 0;
+    for (uint32_t i = 0; i < g->edge_count; i++)
+        counts->back_edges += (g->edges[i].flags & EDGE_BACK) != 0;
+    counts->ids = g->ids;
+    counts->numberings++;
+    counts->numbering_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+    t->pending = t->slow = 0;
+    if (t->crowded >= t->crowded_most)
+        t->crowded_most *= 4;
+    t->crowded = 0;
+}
+
+/* Often enough for programs that have begun, and seldom in comparison with what it takes. */
+ALWAYS_INLINE bool numbers_are_due(const struct encode_thread *t)
+{
+    enum { FEW = 256 };
+    uint64_t storm = encode_settings()->storm_calls;
+    return t->pending >= FEW + 4ul * t->contexts.graph.edge_count ||
+           t->crowded >= t->crowded_most || (storm && t->slow >= storm);
+}
+
+/* --- calls ------------------------------------------------------------------------------------ */
+
+/* A call at a site, as the stub left it. */
+struct call {
+    const struct edited_module *module;
+    const struct plan_site *site;
+    uint64_t new_slot; /* of the callee's return address */
+    uint64_t sp;       /* at the site */
+    uint64_t slot;     /* of the function's own return address; 0: not known */
+    uint64_t target, ret, site_key;
+    uint32_t number;
+    bool is_tail;
+};
+
+ALWAYS_INLINE void call_at(const struct slow_frame *f, struct call *c)
+{
+    uint32_t number = (uint32_t)f->site;
+    const struct edited_module *m = edited_by_site(number);
+    const struct plan_site *s = edited_site(m, number);
+    bool indirect = s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT;
+    c->module = m;
+    c->site = s;
+    c->number = number;
+    c->is_tail = s->kind >= SITE_TAIL;
+    c->new_slot = (uint64_t)(uintptr_t)&f->above[indirect];
+    c->sp = c->new_slot + (c->is_tail ? 0 : 8);
+    c->slot = s->slot_base == SLOT_RSP   ? c->sp + (uint64_t)(int64_t)s->slot_bytes
+              : s->slot_base == SLOT_RBP ? f->rbp + (uint64_t)(int64_t)s->slot_bytes
+                                         : 0;
+    uint32_t offset = c->is_tail ? s->offset : s->offset + s->length;
+    c->target = indirect ? f->above[0] : site_target(m, s);
+    c->ret = m->base + offset;
+    c->site_key = KEY_MAKE(m->module_id, c->is_tail ? KEY_IS_PC : 0, offset);
+}
+
+uint32_t encode_callee(struct encode_thread *t, uint64_t target)
+{
+    struct known_callee *k = callee_place(t, target);
+    if (k->target == target && k->generation == modules_generation)
+        return k->function;
+    bool is_final;
+    uint64_t function = code_function_behind(guest->modules, target, &is_final);
+    if (!is_final)
+        return GRAPH_NONE;
+    uint32_t number =
+        contexts_function(&t->contexts, code_key(guest->modules, function, KEY_IS_PC));
+    if (number == GRAPH_NONE)
+        return GRAPH_NONE;
+    struct graph_function *f = &t->contexts.graph.functions[number];
+    if (!f->site_count)
+        edited_sites_of(function, &f->first_site, &f->site_count);
+    *k = (struct known_callee){target, number, modules_generation};
+    return number;
+}
+
+/* Is it a word of the function that has the site? */
+ALWAYS_INLINE uint32_t function_with(const struct encode_thread *t, uint64_t word, uint32_t site)
+{
+    uint32_t number = word_function(&t->contexts, word);
+    if (number == GRAPH_NONE)
+        return GRAPH_NONE;
+    const struct graph_function *f = &t->contexts.graph.functions[number];
+    return site - f->first_site < f->site_count ? number : GRAPH_NONE;
+}
+
+/*
+ * Numbers are made anew if that can be done now: code that a handler has interrupted may be in a
+ * stub, with a word of the old numbers in a register.
+ */
+static void number_if_safe(struct encode_thread *t, const struct walk_registers *r,
+                           uint64_t restored_below)
+{
+    t->pending = t->slow = 0;
+    struct met m = encode_walk(t, r, restored_below, WALK_AT_CALL | WALK_TO_THE_END);
+    if (m.end == WALK_COMPLETE && !m.is_interrupted)
+        number_anew(t);
+}
+
+/* The word of the function whose site it is; 0: not known. */
+static uint64_t find_own(struct encode_thread *t, const struct slow_frame *f, const struct call *c)
+{
+    struct walk_registers r = registers_at_site(f, c->module->base + c->site->offset, c->sp);
+    uint64_t restored_below = c->is_tail ? c->sp : 0;
+    if (numbers_are_due(t))
+        number_if_safe(t, &r, restored_below);
+    uint64_t word = c->slot ? word_find(c->slot) : 0;
+    if (word && function_with(t, word, c->number) != GRAPH_NONE)
+        return word;
+    t->counts->resyncs++;
+    word = encode_resync(t, &r, restored_below);
+    return function_with(t, word, c->number) == GRAPH_NONE ? 0 : word;
+}
+
+/* A tail jump to a function that is at this slot already goes back to that: tail recursion does not
+ * grow. 0: it is not there. */
+static uint64_t back_at_slot(const struct encode_thread *t, uint64_t word, uint32_t callee)
+{
+    const struct contexts *c = &t->contexts;
+    for (;;) {
+        if (word_function(c, word) == callee)
+            return word;
+        struct left left = word_leave(c, word);
+        if (left.edge == GRAPH_NONE || !(c->graph.edges[left.edge].flags & EDGE_TAIL))
+            return 0;
+        word = left.caller;
+    }
+}
+
+/* One more call on an edge that has no code; those that may get one make new numbers due. */
+ALWAYS_INLINE void note_call(struct encode_thread *t, struct graph_edge *e)
+{
+    e->calls += e->calls < UINT32_MAX;
+    t->pending += !(e->flags & (EDGE_SEEN | EDGE_FIXED));
+    t->slow++;
+    t->counts->slow++;
+}
+
+static void enter(struct encode_thread *t, const struct slow_frame *f)
+{
+    struct call c;
+    call_at(f, &c);
+    uint64_t own = find_own(t, f, &c);
+    uint32_t callee = own ? encode_callee(t, c.target) : GRAPH_NONE;
+    if (callee == GRAPH_NONE)
+        return;
+    struct graph_edge like = {.site_key = c.site_key,
+                              .target = c.target,
+                              .caller = word_function(&t->contexts, own),
+                              .callee = callee,
+                              .site = c.number,
+                              .flags = c.is_tail ? EDGE_TAIL : 0};
+    if (!t->contexts.graph.functions[callee].site_count)
+        like.flags |= EDGE_LEAF;
+    uint32_t edge = contexts_edge(&t->contexts, &like);
+    if (edge == GRAPH_NONE)
+        return;
+    note_call(t, &t->contexts.graph.edges[edge]);
+    uint64_t word = c.is_tail ? back_at_slot(t, own, callee) : 0;
+    bool is_pushed = word != 0;
+    if (!word)
+        word = word_enter(&t->contexts, own, edge, &is_pushed);
+    t->counts->pushes += is_pushed;
+    if (is_pushed && word)
+        put_pushed(t, own, edge, word, is_indirect(c.site));
+    if (!word)
+        return;
+    if (!c.is_tail)
+        word_put(c.new_slot, word, c.ret);
+    else if (word_find(c.new_slot)) /* the frame stays */
+        *word_place(c.new_slot) = word;
+}
+
+static void say_sizes(struct encode_thread *t)
+{
+    t->counts->functions = t->contexts.graph.function_count;
+    t->counts->edges = t->contexts.graph.edge_count;
+    t->counts->entries = t->contexts.entry_count - 1;
+}
+
+static void enter_or_not(const struct slow_frame *f)
+{
+    struct encode_thread *t = begin();
+    if (!t) {
+        if (mine) /* of the parent of a fork of which nobody told us */
+            encode_forget();
+        return;
+    }
+    if (t->busy) {
+        t->counts->not_encoded++;
+        return;
+    }
+    t->busy = true;
+    uint32_t was_busy = t->thread->busy;
+    t->thread->busy = 1; /* the modules must not change now */
+    enter(t, f);
+    say_sizes(t);
+    t->thread->busy = was_busy;
+    t->busy = false;
+}
+
+/*
+ * The usual reason to be here once a program has begun, a known edge without a code to a context
+ * that was there before, with signals: to mask them takes longer than all the rest. Nothing is
+ * made, and what a handler makes meanwhile is somewhere else.
+ */
+STUB_TEXT static bool enter_quickly(struct encode_thread *t, const struct slow_frame *f)
+{
+    enum { REPLACED_AFTER = 8 };
+    struct call c;
+    call_at(f, &c);
+    const struct contexts *contexts = &t->contexts;
+    uint64_t own = c.slot ? word_find(c.slot) : 0;
+    uint64_t numberings = t->counts->numberings;
+    uint32_t caller = own ? function_with(t, own, c.number) : GRAPH_NONE;
+    if (caller == GRAPH_NONE || numbers_are_due(t))
+        return false;
+    const struct known_callee *place = callee_place(t, c.target);
+    uint32_t callee = place->function;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    /* Looked at last: a handler may have changed it while it was copied. */
+    if (place->target != c.target || place->generation != modules_generation)
+        return false;
+    uint32_t edge = edge_find(contexts, contexts->edges, c.site_key, caller, callee, c.number);
+    if (edge == GRAPH_NONE)
+        return false;
+    struct graph_edge *e = &t->contexts.graph.edges[edge];
+    uint64_t word = 0;
+    if (e->flags & EDGE_LEAF) {
+        note_call(t, e);
+        return true;
+    }
+    if (c.is_tail) /* it may go back to what is at the slot */
+        return false;
+    const struct graph_function *to = &contexts->graph.functions[callee];
+    if ((e->flags & EDGE_CODED) && graph_has(&contexts->graph.functions[caller], word_id(own))) {
+        word = own + ((uint64_t)graph_step(&contexts->graph, e) << 32);
+    } else {
+        uint32_t entry = entry_find(contexts, contexts->entries, own, edge);
+        /* Now and then the table of pushed calls gets it, whose place another has. */
+        if (!entry || ((e->flags & EDGE_SEEN) && t->slow % REPLACED_AFTER == 0))
+            return false;
+        word = word_make(to->numbers ? to->base : 0, entry);
+        t->counts->pushes++;
+    }
+    note_call(t, e);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (t->counts->numberings == numberings) /* a handler cannot make new ones below a stub */
+        word_put(c.new_slot, word, c.ret);
+    return true;
+}
+
+/*
+ * Where the slow path is entered and left. All else is done without signals: a handler could leave
+ * by longjmp; and on a stack of its own, since the program's may be a small one for signals.
+ */
+void encode_slow(const struct slow_frame *f) __attribute__((visibility("hidden"))) STUB_TEXT;
+
+void encode_slow(const struct slow_frame *f)
+{
+    uint64_t all = UINT64_MAX, before = 0;
+    if (!mine && (!guest->arena || without_memory == guest->number))
+        return; /* nothing is known, and that quickly */
+    if (may_call_nothing())
+        return;
+    if (mine && mine->number == guest->number && !mine->busy && enter_quickly(mine, f))
+        return;
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, 8);
+    if (mine && !mine->busy)
+        slow_on_stack(mine->stack + ENCODE_STACK, enter_or_not, f);
+    else
+        enter_or_not(f);
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, 8);
+}
