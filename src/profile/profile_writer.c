@@ -485,16 +485,6 @@ static void end_roots(struct profile_writer *w)
     }
 }
 
-static int by_scope_and_key(const void *a, const void *b, void *strings)
-{
-    const struct ctp_fact *x = a, *y = b;
-    if (x->scope != y->scope)
-        return x->scope < y->scope ? -1 : 1;
-    if (x->index != y->index)
-        return x->index < y->index ? -1 : 1;
-    return strcmp(strings_get(strings, x->key), strings_get(strings, y->key));
-}
-
 /* The tables as a reader will see them, to be checked by the reader's rules. */
 static void check_tables(struct profile_writer *w)
 {
@@ -572,9 +562,7 @@ int profile_writer_finish(struct profile_writer *w, struct ct_error *err)
 {
     end_nodes(w);
     end_roots(w);
-    if (w->facts.count)
-        qsort_r(w->facts.items, w->facts.count, sizeof *w->facts.items, by_scope_and_key,
-                &w->strings);
+    profile_sort_facts(w->facts.items, w->facts.count, &w->strings);
     if (!time_blocks_settle(&w->times))
         fail(w, "there are too many times of samples");
     check_tables(w);

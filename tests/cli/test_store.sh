@@ -54,17 +54,20 @@ refused no-such-label 1 'no profile of the store has these labels' store query "
 refused nothing-before 1 'no profile of the store has these labels' store query "$url" --until 1990-01-01 -o x.ctp
 refused bad-time 1 'invalid input syntax' store query "$url" --since "1' OR 1=1 --" -o x.ctp
 
-# Profiles with everything in them; who created a thread and the times of samples are not kept.
-for i in 1 2 3; do "$GEN_PROFILE" --seed $i --nodes $((i * 400)) --metrics $i --threads $i g$i.ctp; done
+# Profiles with everything in them; who created a thread is not kept, nor when samples came.
+for i in 1 2 3; do
+    "$GEN_PROFILE" --seed $i --nodes $((i * 400)) --metrics $i --threads $i g$i.ctp
+    "$GEN_PROFILE" --seed $i --nodes $((i * 400)) --metrics $i --threads $i --no-times n$i.ctp
+done
 "$GEN_PROFILE" --seed 4 --nodes 0 --metrics 1 g4.ctp
 "$FIXED_PROFILE" g5.ctp
 holds add-generated store add --label kind=generated g?.ctp
-"$CALLTRAIL" merge -o merged.ctp g?.ctp
+"$CALLTRAIL" merge -o merged.ctp n?.ctp g4.ctp g5.ctp
 store query -o answer.ctp --label kind=generated
 said() {
     "$CALLTRAIL" info --json "$1" | python3 -c 'import json, sys
 profile = json.load(sys.stdin)
-for key in ("file", "file_bytes", "times"): del profile[key]
+for key in ("file", "file_bytes", "times"): profile.pop(key, None)
 for thread in profile["threads"]: thread.pop("creator", None)
 json.dump(profile, sys.stdout, indent=1)'
 }
