@@ -160,8 +160,8 @@ static struct encode_thread *begin(void)
     t->number = guest->number;
     t->crowded_most = CROWDED_FIRST;
     enlist(t);
-    encode_state = (struct encode_state){(void *)(t->mirror + WORDS_SHIFT), t->codes, t->others,
-                                         t->pushed};
+    encode_state =
+        (struct encode_state){(void *)(t->mirror + WORDS_SHIFT), t->codes, t->others, t->pushed};
     return mine = t;
 }
 
@@ -253,8 +253,8 @@ static void put_code(struct encode_thread *t, const struct graph_edge *e)
     if (!m || e->site - m->first_site >= m->site_count)
         return;
     struct site_code *code = &t->codes[e->site];
-    uint64_t step = e->flags & EDGE_LEAF ? NO_NUMBER
-                                         : word_make(g->functions[e->callee].base + e->code, 0);
+    uint64_t step =
+        e->flags & EDGE_LEAF ? NO_NUMBER : word_make(g->functions[e->callee].base + e->code, 0);
     if (code->numbers) {
         put_other(t, e->site, e->target, step);
         return;
@@ -412,6 +412,65 @@ ALWAYS_INLINE uint32_t function_with(const struct encode_thread *t, uint64_t wor
     return site - f->first_site < f->site_count ? number : GRAPH_NONE;
 }
 
+/* A frame whose word is to be made of the new numbers: how many calls lie between it and the next
+ * one outside that is among these. */
+struct carried {
+    uint64_t slot;
+    uint32_t calls;
+};
+
+/*
+ * The calls from one word to another, innermost first, as edges; `room` if there are more. With
+ * what no walk sees: tail calls.
+ */
+static uint32_t calls_between(const struct encode_thread *t, uint64_t outer, uint64_t inner,
+                              struct decoded_call *calls, uint32_t room)
+{
+    for (uint32_t count = 0; count < room; count++) {
+        if (inner == outer)
+            return count;
+        struct left left = word_leave(&t->contexts, inner);
+        if (left.edge == GRAPH_NONE)
+            break;
+        calls[count].key = left.edge;
+        inner = left.caller;
+    }
+    return room;
+}
+
+/* Words that the mirror has for the frames of a walk stay, in new numbers. */
+static void number_and_carry(struct encode_thread *t, uint32_t frame_count)
+{
+    struct carried *carried = (struct carried *)(void *)t->frames; /* a frame is larger */
+    uint32_t count = 0, used = 0;
+    uint64_t outer = t->root_word;
+    for (uint32_t i = 0; i < frame_count / 2; i++) { /* outermost first */
+        struct walk_frame f = t->frames[i];
+        t->frames[i] = t->frames[frame_count - 1 - i];
+        t->frames[frame_count - 1 - i] = f;
+    }
+    for (uint32_t i = 0; i < frame_count; i++) {
+        uint64_t slot = t->frames[i].slot, word = word_find(slot);
+        uint32_t room = MOST_CALLS - used;
+        uint32_t calls = word ? calls_between(t, outer, word, t->calls + used, room) : room;
+        if (calls == room)
+            continue;
+        carried[count++] = (struct carried){slot, calls};
+        used += calls;
+        outer = word;
+    }
+    number_anew(t);
+    uint64_t word = t->root_word;
+    const struct decoded_call *calls = t->calls;
+    for (uint32_t i = 0; i < count && word; calls += carried[i].calls, i++) {
+        bool is_pushed;
+        for (uint32_t k = carried[i].calls; k-- > 0 && word;)
+            word = word_enter(&t->contexts, word, (uint32_t)calls[k].key, &is_pushed);
+        if (word)
+            word_put(carried[i].slot, word, *(const uint64_t *)carried[i].slot);
+    }
+}
+
 /*
  * Numbers are made anew if that can be done now: code that a handler has interrupted may be in a
  * stub, with a word of the old numbers in a register.
@@ -422,7 +481,7 @@ static void number_if_safe(struct encode_thread *t, const struct walk_registers 
     t->pending = t->slow = 0;
     struct met m = encode_walk(t, r, restored_below, WALK_AT_CALL | WALK_TO_THE_END);
     if (m.end == WALK_COMPLETE && !m.is_interrupted)
-        number_anew(t);
+        number_and_carry(t, m.count);
 }
 
 /* The word of the function whose site it is; 0: not known. */

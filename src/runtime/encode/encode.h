@@ -111,11 +111,16 @@ struct pushed_call {
 static_assert(sizeof(struct pushed_call) == 64, "the stubs know that");
 
 /* Sites beyond have no code. */
-enum { CODED_SITES = 1 << 20, OTHER_CODES = 1 << 15, OTHER_CODES_BEYOND = 64, PUSHED_CALLS = 1 << 14 };
+enum {
+    CODED_SITES = 1 << 20,
+    OTHER_CODES = 1 << 15,
+    OTHER_CODES_BEYOND = 64,
+    PUSHED_CALLS = 1 << 14
+};
 
 /* What stubs reach through %fs. */
 struct encode_state {
-    char *words;            /* the mirror's first tag */
+    char *words; /* the mirror's first tag */
     struct site_code *codes;
     struct other_code *others;
     struct pushed_call *pushed;
@@ -256,8 +261,8 @@ struct encode_thread {
     struct encode_counts *counts;
     uint32_t number; /* not the guest's: this is the child of a fork */
     uint64_t root_word;
-    uint64_t pending; /* calls on edges that may get a code, and have none yet */
-    uint64_t slow;    /* calls on the slow path since the last numbering */
+    uint64_t pending;               /* calls on edges that may get a code, and have none yet */
+    uint64_t slow;                  /* calls on the slow path since the last numbering */
     uint64_t crowded, crowded_most; /* calls on edges for which there were not enough numbers */
     struct walk_frame *frames;
     struct decoded_call *calls; /* of a sample */
@@ -287,7 +292,8 @@ ALWAYS_INLINE uint64_t *word_place(uint64_t slot)
     return (void *)(encode_state.words + WORDS_PLACE + (slot & WORDS_MASK));
 }
 
-/* The word that the mirror has for a slot, if it is that of the frame which is there now; 0: none. */
+/* The word that the mirror has for a slot, if it is that of the frame which is there now; 0: none.
+ */
 ALWAYS_INLINE uint64_t word_find(uint64_t slot)
 {
     return slot && *word_tag(slot) == slot + *(const uint64_t *)slot ? *word_place(slot) : 0;
@@ -315,9 +321,9 @@ ALWAYS_INLINE struct known_callee *callee_place(struct encode_thread *t, uint64_
 
 /* Where a walk's frames and what the mirror knows meet. */
 struct met {
-    uint32_t count;      /* frames, innermost first */
+    uint32_t count; /* frames, innermost first */
     enum walk_end end;
-    uint32_t known;      /* the innermost frame with a word; count: none */
+    uint32_t known; /* the innermost frame with a word; count: none */
     uint64_t word;
     bool is_interrupted; /* a handler of a signal runs */
 };

@@ -4,8 +4,8 @@
  */
 #include "runtime/encode/encode.h"
 
-#include "runtime/charge.h"
 #include "runtime/channel_format.h"
+#include "runtime/charge.h"
 #include "runtime/engine.h"
 
 bool encode_leave_code(struct walk_registers *r, uint64_t *restored_below)
@@ -39,8 +39,8 @@ static uint32_t node_of_word(struct encode_thread *e, struct thread *t, uint64_t
             node = entry->node;
             break;
         }
-        e->calls[count] = (struct decoded_call){e->contexts.graph.edges[left.edge].site_key,
-                                                left.entry, 0};
+        e->calls[count] =
+            (struct decoded_call){e->contexts.graph.edges[left.edge].site_key, left.entry, 0};
         word = left.caller;
     }
     while (count-- > 0 && node) {
