@@ -60,6 +60,17 @@ static void an_engine_has_words_for_its_users(void **state)
     }
 }
 
+/* Is there a line that begins like this, and has that? Two engines may have options of one name. */
+static bool has_line_with(const char *help, const char *begins, const char *text)
+{
+    for (const char *row = help; (row = strstr(row, begins)); row++) {
+        const char *found = strstr(row, text);
+        if (found && found < row + 1 + strcspn(row + 1, "\n"))
+            return true;
+    }
+    return false;
+}
+
 static void help_and_manual_have_every_row(void **state)
 {
     (void)state;
@@ -68,13 +79,11 @@ static void help_and_manual_have_every_row(void **state)
     for (uint32_t i = 0; i < ENGINE_COUNT; i++) {
         const struct record_engine *e = record_engine_at(i);
         for (const struct engine_option *o = e->options; o && o->name; o++) {
-            snprintf(wanted, sizeof wanted, "      --%s", o->name);
-            const char *row = strstr(help, wanted);
-            assert_non_null(row);
-            snprintf(wanted, sizeof wanted, "with %s: %.*s", e->name, (int)strcspn(o->help, "\n"),
+            char text[200];
+            snprintf(wanted, sizeof wanted, "\n      --%s", o->name);
+            snprintf(text, sizeof text, "with %s: %.*s", e->name, (int)strcspn(o->help, "\n"),
                      o->help);
-            const char *text = strstr(row, wanted);
-            assert_true(text && text < row + strcspn(row, "\n")); /* in the same line */
+            assert_true(has_line_with(help, wanted, text));
             snprintf(wanted, sizeof wanted, ".Op Fl -%s", o->name);
             assert_non_null(strstr(synopsis, wanted));
             snprintf(wanted, sizeof wanted, ".It Fl -%s", o->name);
@@ -105,7 +114,10 @@ static void getopt_has_every_row_once(void **state)
             assert_int_equal(a->has_arg, o->otherwise  ? optional_argument
                                          : o->argument ? required_argument
                                                        : no_argument);
-            rows++;
+            bool is_first = true; /* two engines may have options of one name */
+            for (uint32_t k = 0; k < i; k++)
+                is_first &= !record_engine_option(record_engine_at(k), o->name);
+            rows += is_first;
         }
     }
     assert_int_equal(count, rows);

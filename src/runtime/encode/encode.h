@@ -25,7 +25,8 @@
  *   encode.c         the slow path: edges that are new or have no code
  *   resync.c         contexts by walks
  *   graph.c          numbers
- *   entries.c        entries, and the tables by which edges and functions are found
+ *   numbering.c     numbers that are made anew
+ *   words.c          words and entries, and the tables by which edges and functions are found
  *   snapshot.c       samples, and --verify
  *
  * When enough calls have been made on edges that had no code yet, numbers are made anew, and the
@@ -128,7 +129,7 @@ struct encode_state {
 
 extern __thread struct encode_state encode_state __attribute__((tls_model("initial-exec")));
 
-/* --- entries.c ------------------------------------------------------------------------------- */
+/* --- words.c --------------------------------------------------------------------------------- */
 
 /* A context that began with a call on an edge without a code. */
 struct entry {
@@ -316,6 +317,30 @@ ALWAYS_INLINE struct known_callee *callee_place(struct encode_thread *t, uint64_
     __asm__("crc32q %1, %0" : "+r"(h) : "r"(target));
     return &t->callees[h & (CALLEES - 1)];
 }
+
+/* --- numbering.c ----------------------------------------------------------------------------- */
+
+enum {
+    CODES_BYTES = CODED_SITES * sizeof(struct site_code),
+    OTHERS_BYTES = (OTHER_CODES + OTHER_CODES_BEYOND) * sizeof(struct other_code),
+    PUSHED_BYTES = PUSHED_CALLS * sizeof(struct pushed_call)
+};
+
+static inline bool site_is_indirect(const struct plan_site *s)
+{
+    return s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT;
+}
+
+void encode_clear(void *memory, uint64_t bytes); /* to zeros */
+void encode_set_root_word(struct encode_thread *thread);
+
+/* Where a call led on an edge that has no code, for the stub of its site. */
+void encode_put_pushed(struct encode_thread *thread, uint64_t caller, uint32_t edge, uint64_t word,
+                       bool by_target);
+
+/* Makes numbers anew, if that can be done now. */
+void encode_number_if_safe(struct encode_thread *thread, const struct walk_registers *registers,
+                           uint64_t restored_below);
 
 /* --- resync.c -------------------------------------------------------------------------------- */
 
