@@ -389,7 +389,6 @@ static void enter_or_not(const struct slow_frame *f)
  */
 STUB_TEXT static bool enter_quickly(struct encode_thread *t, const struct slow_frame *f)
 {
-    enum { REPLACED_AFTER = 8 };
     struct call c;
     call_at(f, &c);
     const struct contexts *contexts = &t->contexts;
@@ -420,11 +419,12 @@ STUB_TEXT static bool enter_quickly(struct encode_thread *t, const struct slow_f
         word = own + ((uint64_t)graph_step(&contexts->graph, e) << 32);
     } else {
         uint32_t entry = entry_find(contexts, contexts->entries, own, edge);
-        /* Now and then the table of pushed calls gets it, whose place another has. */
-        if (!entry || ((e->flags & EDGE_SEEN) && t->slow % REPLACED_AFTER == 0))
+        if (!entry)
             return false;
         word = word_make(to->numbers ? to->base : 0, entry);
         t->counts->pushes++;
+        if (t->counts->numberings == numberings)
+            encode_put_pushed(t, own, edge, word, c.site->kind == SITE_CALL_INDIRECT);
     }
     note_call(t, e);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);

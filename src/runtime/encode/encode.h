@@ -116,7 +116,7 @@ enum {
     CODED_SITES = 1 << 20,
     OTHER_CODES = 1 << 15,
     OTHER_CODES_BEYOND = 64,
-    PUSHED_CALLS = 1 << 14
+    PUSHED_CALLS = 1 << 16
 };
 
 /* What stubs reach through %fs. */
@@ -270,6 +270,7 @@ struct encode_thread {
     struct walk_cache cache;
     struct known_callee callees[CALLEES]; /* by a hash of the target */
     bool busy;
+    volatile bool putting;                                    /* something into `pushed` */
     uint8_t stack[ENCODE_STACK] __attribute__((aligned(16))); /* the slow path's own */
 };
 
@@ -334,9 +335,47 @@ static inline bool site_is_indirect(const struct plan_site *s)
 void encode_clear(void *memory, uint64_t bytes); /* to zeros */
 void encode_set_root_word(struct encode_thread *thread);
 
-/* Where a call led on an edge that has no code, for the stub of its site. */
-void encode_put_pushed(struct encode_thread *thread, uint64_t caller, uint32_t edge, uint64_t word,
-                       bool by_target);
+/* The calls that a stub has found in its table belong to their edge. */
+ALWAYS_INLINE void count_hits(struct encode_thread *t, struct pushed_call *p)
+{
+    struct graph_edge *e = &t->contexts.graph.edges[p->edge];
+    e->calls = e->calls > UINT32_MAX - p->hits ? UINT32_MAX : e->calls + p->hits;
+    t->counts->pushes += p->hits;
+    if (!(e->flags & (EDGE_BACK | EDGE_FIXED)))
+        t->crowded += p->hits;
+    p->hits = 0;
+}
+
+/*
+ * Where a call led on an edge that has no code, for the stub of its site. Edges that were there at
+ * the last numbering, and got none, will have none for some time. A handler that comes in between
+ * changes nothing here.
+ */
+ALWAYS_INLINE void encode_put_pushed(struct encode_thread *t, uint64_t caller, uint32_t edge,
+                                     uint64_t word, bool by_target)
+{
+    const struct graph_edge *e = &t->contexts.graph.edges[edge];
+    if (t->putting || !(e->flags & EDGE_SEEN))
+        return;
+    uint64_t h = e->site;
+    __asm__("crc32q %1, %0" : "+r"(h) : "r"(caller));
+    if (by_target)
+        __asm__("crc32q %1, %0" : "+r"(h) : "r"(e->target));
+    struct pushed_call *p = &t->pushed[h & (PUSHED_CALLS - 1)];
+    t->putting = true;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    p->caller = 0; /* the stubs of a handler find nothing */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    count_hits(t, p);
+    p->site = e->site;
+    p->target = e->target;
+    p->word = word;
+    p->edge = edge;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    p->caller = caller;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    t->putting = false;
+}
 
 /* Makes numbers anew, if that can be done now. */
 void encode_number_if_safe(struct encode_thread *thread, const struct walk_registers *registers,

@@ -68,39 +68,11 @@ static void put_codes(struct encode_thread *t)
     }
 }
 
-/* The calls that a stub has found in its table belong to their edge. */
-static void count_hits(struct encode_thread *t, struct pushed_call *p)
-{
-    struct graph_edge *e = &t->contexts.graph.edges[p->edge];
-    e->calls = e->calls > UINT32_MAX - p->hits ? UINT32_MAX : e->calls + p->hits;
-    t->counts->pushes += p->hits;
-    if (!(e->flags & (EDGE_BACK | EDGE_FIXED)))
-        t->crowded += p->hits;
-    p->hits = 0;
-}
-
 static void count_all_hits(struct encode_thread *t)
 {
     for (uint32_t i = 0; i < PUSHED_CALLS; i++)
         if (t->pushed[i].hits)
             count_hits(t, &t->pushed[i]);
-}
-
-/* Edges that were there at the last numbering, and got no code, will have none for some time. */
-void encode_put_pushed(struct encode_thread *t, uint64_t caller, uint32_t edge, uint64_t word,
-                       bool by_target)
-{
-    const struct graph_edge *e = &t->contexts.graph.edges[edge];
-    if (!(e->flags & EDGE_SEEN))
-        return;
-    uint64_t h = e->site;
-    __asm__("crc32q %1, %0" : "+r"(h) : "r"(caller));
-    if (by_target)
-        __asm__("crc32q %1, %0" : "+r"(h) : "r"(e->target));
-    struct pushed_call *p = &t->pushed[h & (PUSHED_CALLS - 1)];
-    count_hits(t, p);
-    *p = (struct pushed_call){
-        .caller = caller, .site = e->site, .target = e->target, .word = word, .edge = edge};
 }
 
 static void number_anew(struct encode_thread *t)
@@ -126,6 +98,7 @@ static void number_anew(struct encode_thread *t)
     if (t->crowded >= t->crowded_most)
         t->crowded_most *= 4;
     t->crowded = 0;
+    t->putting = false; /* whoever was at it has left by longjmp */
 }
 
 /* A frame whose word is to be made of the new numbers: how many calls lie between it and the next
