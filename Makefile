@@ -25,11 +25,13 @@
 #   make check-store     a store under load: 16 clients, clients and server killed 100 times
 #   make check-mpi       10,000 profiles over 1 to 8 ranks, against calltrail merge
 #   make check-slices    an hour of slices of 2 s, with a store that comes and goes
+#   make check-package   Debian packages: built without a network, lintian, installed, run, removed
 #   make check-full      the long runs: 100 million single steps, all modules, long fuzzing
 #   make fuzz            fuzz every reader for FUZZ_SECONDS each
 #   make bench           measure; writes bench/RESULTS.md
 #   make SANITIZE=address,undefined check
 #   make install         PREFIX and DESTDIR as usual
+#   make dist            calltrail-VERSION.tar.xz of what is committed; dpkg-buildpackage makes packages of it
 
 SANITIZE ?=
 FUZZ_SECONDS ?= 600
@@ -38,7 +40,7 @@ comma := ,
 BUILD := build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 MESON_FLAGS := --prefix=$(PREFIX) $(if $(SANITIZE),-Db_sanitize=$(SANITIZE) -Db_lundef=false)
 
-.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-regions check-exact check-exact-steps check-events check-rates check-live check-loss check-stops check-outside check-go check-full fuzz bench install clean check-exports check-view check-diff check-real check-agreement check-store check-mpi check-slices
+.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-regions check-exact check-exact-steps check-events check-rates check-live check-loss check-stops check-outside check-go check-full fuzz bench install clean check-exports check-view check-diff check-real check-agreement check-store check-mpi check-slices check-package dist
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) calltrail libcalltrail-rt.so libcalltrail-events.so libcalltrail-events-new.so calltrail-record.1 \
@@ -149,6 +151,13 @@ check-mpi: setup-tests
 check-slices: setup-tests
 	@$(MAKE) --no-print-directory tests
 	@BUILD=$(BUILD) scripts/check-slices
+
+dist:
+	@scripts/dist
+
+check-package:
+	@scripts/setup build package
+	@scripts/check-package
 
 check-real: setup
 	@scripts/setup real

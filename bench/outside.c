@@ -1,15 +1,20 @@
 /*
- * What a record in the ring costs the program, by toggling: the same piece of work with the event
- * on and off, in turn, inside one process. The event is that of `record --outside`, with windows of
- * several sizes; beside it, the event of `record` with an empty handler for its signal.
+ * What a sample costs the program, by toggling: the same piece of work with an event on and off, in
+ * turn, inside one process, and all kinds of events in each round, so that what changes on the
+ * machine changes for all of them. The events are those of `record --outside`, with windows of
+ * several sizes, that of `record` with an empty handler for its signal, and perf's. A thread on
+ * another processor reads what they have written, as a reader would, while nothing is measured.
  *
- *   outside HZ PAIRS      prints a row of a table for each kind
+ *   outside HZ ROUNDS     prints a row of a table for each kind
  */
 #include <asm/perf_regs.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +25,35 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RING = 8 << 20, PAGE = 4096, STACK_IN_USE = 70000, MOST_PAIRS = 10000 };
+enum { RING = 4 << 20, PAGE = 4096, STACK_IN_USE = 70000, MOST_ROUNDS = 10000, PERIODS = 5 };
 
-static volatile long signals;
+enum contents { SIGNAL, REGISTERS, CALLERS, CALLERS_AND_REGISTERS };
+
+struct kind {
+    const char *name;
+    enum contents contents;
+    uint32_t window;
+    int fd;
+    struct perf_event_mmap_page *ring;
+    uint64_t records;
+    double *excess_us; /* of each round */
+};
+
+static struct kind kinds[] = {
+    {"an empty record", REGISTERS, 0, -1, NULL, 0, NULL}, /* the others are compared with it */
+    {"a signal with an empty handler", SIGNAL, 0, -1, NULL, 0, NULL},
+    {"window 1 KB", REGISTERS, 1 << 10, -1, NULL, 0, NULL},
+    {"window 2 KB", REGISTERS, 2 << 10, -1, NULL, 0, NULL},
+    {"window 4 KB", REGISTERS, 4 << 10, -1, NULL, 0, NULL},
+    {"window 8 KB", REGISTERS, 8 << 10, -1, NULL, 0, NULL},
+    {"window 32 KB", REGISTERS, 32 << 10, -1, NULL, 0, NULL},
+    {"window 63 KB", REGISTERS, 63 << 10, -1, NULL, 0, NULL},
+    {"perf record -g", CALLERS, 0, -1, NULL, 0, NULL},
+    {"perf record --call-graph dwarf", CALLERS_AND_REGISTERS, 8 << 10, -1, NULL, 0, NULL},
+};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+static volatile uint64_t signals, iterations;
 
 static void on_signal(int number)
 {
@@ -37,24 +68,30 @@ static double now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
-/* About 3 ms of it. */
-static void work(void)
+static void work(uint64_t count)
 {
     uint64_t x = 1;
-    for (int i = 0; i < 2500000; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         x = x * 6364136223846793005u + 1442695040888963407u;
         __asm__ volatile("" : "+r"(x));
     }
 }
 
-struct bench {
-    int fd;
-    struct perf_event_mmap_page *ring;
-    uint64_t records;
-};
+/* How much of it takes so long. */
+static uint64_t work_for(double us)
+{
+    enum { PROBE = 1000000 };
+    double best = 1e9;
+    for (int i = 0; i < 20; i++) {
+        double began = now_us();
+        work(PROBE);
+        double took = now_us() - began;
+        best = took < best ? took : best;
+    }
+    return (uint64_t)(us / best * PROBE);
+}
 
-/* `window`: bytes; -1: a signal and no record. */
-static int open_event(struct bench *b, long hz, long window)
+static struct perf_event_attr describe(const struct kind *k, long hz)
 {
     struct perf_event_attr a = {.size = sizeof a,
                                 .type = PERF_TYPE_SOFTWARE,
@@ -63,43 +100,118 @@ static int open_event(struct bench *b, long hz, long window)
                                 .exclude_kernel = 1,
                                 .disabled = 1,
                                 .use_clockid = 1,
-                                .clockid = CLOCK_MONOTONIC};
-    if (window >= 0) {
-        a.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
-                        PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
-        a.sample_regs_user = 0x1ff | (UINT64_C(0xff) << PERF_REG_X86_R8);
-        a.sample_stack_user = (uint32_t)window;
-        a.watermark = 1;
-        if (window == 0)
-            a.sample_type &= ~(uint64_t)PERF_SAMPLE_STACK_USER;
-    } else {
+                                .clockid = CLOCK_MONOTONIC,
+                                .watermark = k->contents != SIGNAL};
+    if (k->contents == SIGNAL) {
         a.wakeup_events = 1;
+        return a;
     }
-    b->fd = (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-    b->ring = b->fd < 0 ? MAP_FAILED
-                        : mmap(NULL, PAGE + RING, PROT_READ | PROT_WRITE, MAP_SHARED, b->fd, 0);
-    if (b->ring == MAP_FAILED)
-        return -1;
-    if (window < 0) {
-        struct sigaction action = {.sa_handler = on_signal};
-        sigaction(SIGSTKFLT, &action, NULL);
-        fcntl(b->fd, F_SETFL, O_ASYNC);
-        fcntl(b->fd, F_SETSIG, SIGSTKFLT);
-        fcntl(b->fd, F_SETOWN, getpid());
+    a.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
+    a.wakeup_watermark = RING / 2;
+    if (k->contents != CALLERS) {
+        a.sample_type |= PERF_SAMPLE_REGS_USER | (k->window ? PERF_SAMPLE_STACK_USER : 0);
+        a.sample_regs_user = 0x1ff | (UINT64_C(0xff) << PERF_REG_X86_R8);
+        a.sample_stack_user = k->window;
     }
-    return 0;
+    if (k->contents != REGISTERS)
+        a.sample_type |= PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_PERIOD;
+    a.exclude_callchain_user = k->contents == CALLERS_AND_REGISTERS;
+    return a;
 }
 
-static void drain(struct bench *b)
+static bool open_kind(struct kind *k, long hz, long rounds)
 {
-    uint64_t at = b->ring->data_tail;
-    while (at < b->ring->data_head) {
+    struct perf_event_attr a = describe(k, hz);
+    k->fd = (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    void *map = k->fd < 0 ? MAP_FAILED
+                          : mmap(NULL, PAGE + RING, PROT_READ | PROT_WRITE, MAP_SHARED, k->fd, 0);
+    k->excess_us = calloc((size_t)rounds, sizeof *k->excess_us);
+    if (map == MAP_FAILED || !k->excess_us)
+        return false;
+    k->ring = map;
+    if (k->contents == SIGNAL) {
+        struct sigaction action = {.sa_handler = on_signal};
+        sigaction(SIGSTKFLT, &action, NULL);
+        fcntl(k->fd, F_SETFL, O_ASYNC);
+        fcntl(k->fd, F_SETSIG, SIGSTKFLT);
+        fcntl(k->fd, F_SETOWN, getpid());
+    }
+    return true;
+}
+
+/* --- the reader --------------------------------------------------------------------------------
+ */
+
+static sem_t may_read, has_read;
+static struct kind *to_read;
+static volatile uint64_t sum;
+
+static void drain(struct kind *k)
+{
+    const char *bytes = (const char *)k->ring + PAGE;
+    uint64_t head = __atomic_load_n(&k->ring->data_head, __ATOMIC_ACQUIRE);
+    for (uint64_t at = k->ring->data_tail; at < head;) {
         struct perf_event_header h;
-        memcpy(&h, (const char *)b->ring + PAGE + at % RING, sizeof h);
-        b->records += h.type == PERF_RECORD_SAMPLE;
+        memcpy(&h, bytes + at % RING, sizeof h);
+        k->records += h.type == PERF_RECORD_SAMPLE;
+        for (uint64_t i = 0; i < h.size; i += 8)
+            sum += *(const uint64_t *)(const void *)(bytes + (at + i) % RING);
         at += h.size;
     }
-    b->ring->data_tail = at;
+    __atomic_store_n(&k->ring->data_tail, head, __ATOMIC_RELEASE);
+}
+
+static void *read_rings(void *nothing)
+{
+    for (;;) {
+        sem_wait(&may_read);
+        if (!to_read)
+            return nothing;
+        drain(to_read);
+        sem_post(&has_read);
+    }
+}
+
+static void have_read(struct kind *k)
+{
+    to_read = k;
+    sem_post(&may_read);
+    if (k)
+        sem_wait(&has_read);
+}
+
+static void stay_on(pthread_t thread, int cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET((size_t)cpu, &set);
+    pthread_setaffinity_np(thread, sizeof set, &set); /* if there is one */
+}
+
+/* --- the measurement ---------------------------------------------------------------------------
+ */
+
+static double time_of(const struct kind *k, bool on)
+{
+    if (on)
+        ioctl(k->fd, PERF_EVENT_IOC_ENABLE, 0);
+    double began = now_us();
+    work(iterations);
+    double took = now_us() - began;
+    if (on)
+        ioctl(k->fd, PERF_EVENT_IOC_DISABLE, 0);
+    return took;
+}
+
+static void measure(long round)
+{
+    for (unsigned i = 0; i < KINDS; i++) {
+        struct kind *k = &kinds[(i + (unsigned)round) % KINDS];
+        bool first_on = round & 1;
+        double first = time_of(k, first_on), second = time_of(k, !first_on);
+        have_read(k);
+        k->excess_us[round] = (first_on ? first - second : second - first) / PERIODS;
+    }
 }
 
 static int by_size(const void *a, const void *b)
@@ -108,78 +220,61 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static int measure(const char *name, long hz, long window, long pairs)
-{
-    static double excess[MOST_PAIRS];
-    struct bench b = {0};
-    if (open_event(&b, hz, window) != 0) {
-        perror("perf_event_open");
-        return 1;
-    }
-    signals = 0;
-    for (long i = 0; i < pairs; i++) {
-        ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0);
-        double began = now_us();
-        work();
-        double on = now_us() - began;
-        ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0);
-        drain(&b);
-        began = now_us();
-        work();
-        excess[i] = on / (now_us() - began) - 1;
-    }
-    qsort(excess, (size_t)pairs, sizeof *excess, by_size);
-    /* The interval of the median: by the binomial distribution, at 95%. */
-    long half = 1;
-    while (half * half < pairs)
-        half++;
-    double middle = excess[pairs / 2], low = excess[pairs / 2 - half],
-           high = excess[pairs / 2 + half];
-    double to_us = 1e6 / (double)hz;
-    printf("| %s | %ld | %.2f%% | %.1f | %.1f to %.1f | %lu |\n", name, hz, middle * 100,
-           middle * to_us, low * to_us, high * to_us,
-           window < 0 ? (unsigned long)signals : (unsigned long)b.records);
-    fflush(stdout);
-    munmap(b.ring, PAGE + RING);
-    close(b.fd);
-    return 0;
-}
-
-struct kind {
-    const char *name;
-    long window, hz, pairs;
+struct median {
+    double middle, low, high; /* at 95%, by the binomial distribution */
 };
 
-/* On a stack of its own, of which little is in use. */
-static void *measure_low(void *context)
+static struct median median_of(double *values, long count)
 {
-    const struct kind *k = context;
-    return measure(k->name, k->hz, k->window, k->pairs) == 0 ? NULL : context;
+    long half = 1;
+    qsort(values, (size_t)count, sizeof *values, by_size);
+    while (half * half < count)
+        half++;
+    return (struct median){values[count / 2], values[count / 2 - half], values[count / 2 + half]};
+}
+
+static void print_kind(struct kind *k, long hz, long rounds, const double *empty_us)
+{
+    static double more[MOST_ROUNDS];
+    double empty[MOST_ROUNDS];
+    memcpy(empty, empty_us, (size_t)rounds * sizeof *empty);
+    for (long i = 0; i < rounds; i++)
+        more[i] = k->excess_us[i] - empty_us[i];
+    double one = median_of(empty, rounds).middle;
+    struct median over = median_of(more, rounds), own = median_of(k->excess_us, rounds);
+    printf("| %s | %ld | %.2f%% | %.1f | %.1f to %.1f | %+.1f%% | %+.1f to %+.1f%% | %lu |\n",
+           k->name, hz, own.middle * (double)hz / 1e4, own.middle, own.low, own.high,
+           100 * over.middle / one, 100 * over.low / one, 100 * over.high / one,
+           (unsigned long)(k->contents == SIGNAL ? signals : k->records));
 }
 
 int main(int argc, char **argv)
 {
-    static const struct kind kinds[] = {{"a signal with an empty handler", -1, 0, 0},
-                                        {"a record without a stack", 0, 0, 0},
-                                        {"window 1 KB", 1024, 0, 0},
-                                        {"window 4 KB", 4 << 10, 0, 0},
-                                        {"window 8 KB", 8 << 10, 0, 0},
-                                        {"window 16 KB", 16 << 10, 0, 0},
-                                        {"window 32 KB", 32 << 10, 0, 0},
-                                        {"window 63 KB", 63 << 10, 0, 0}};
-    long hz = argc > 1 ? atol(argv[1]) : 999, pairs = argc > 2 ? atol(argv[2]) : 400;
+    static double empty_us[MOST_ROUNDS];
+    long hz = argc > 1 ? atol(argv[1]) : 999, rounds = argc > 2 ? atol(argv[2]) : 400;
     volatile char in_use[STACK_IN_USE]; /* so that windows are full */
+    pthread_t reader;
     memset((char *)in_use, 1, sizeof in_use);
-    if (hz < 1 || pairs < 16 || pairs > MOST_PAIRS)
+    if (hz < 1 || rounds < 16 || rounds > MOST_ROUNDS)
         return 2;
-    for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (measure(kinds[i].name, hz, kinds[i].window, pairs) != 0)
+    for (unsigned i = 0; i < KINDS; i++)
+        if (!open_kind(&kinds[i], hz, rounds)) {
+            perror(kinds[i].name);
             return 1;
-    struct kind low = {"window 32 KB, a stack of 4 KB", 32 << 10, hz, pairs};
-    pthread_t thread;
-    void *failed;
-    if (pthread_create(&thread, NULL, measure_low, &low) != 0 ||
-        pthread_join(thread, &failed) != 0 || failed)
+        }
+    sem_init(&may_read, 0, 0);
+    sem_init(&has_read, 0, 0);
+    if (pthread_create(&reader, NULL, read_rings, NULL) != 0)
         return 1;
+    stay_on(pthread_self(), 0);
+    stay_on(reader, 1);
+    iterations = work_for(PERIODS * 1e6 / (double)hz);
+    for (long round = 0; round < rounds; round++)
+        measure(round);
+    have_read(NULL);
+    pthread_join(reader, NULL);
+    memcpy(empty_us, kinds[0].excess_us, (size_t)rounds * sizeof *empty_us);
+    for (unsigned i = 0; i < KINDS; i++)
+        print_kind(&kinds[i], hz, rounds, empty_us);
     return in_use[0] - 1;
 }

@@ -63,8 +63,14 @@ _calltrail() {
         return
     fi
     case $before in
-    --view) _calltrail_words summary contexts topdown bottomup flat kctx structure flame threads processes phases ranks ;;
-    --metric) _calltrail_lines "$(_calltrail_names metrics)" ;;
+    --view)
+        if [ "$command" = top ]; then
+            _calltrail_words functions callees callers threads
+            return
+        fi
+        _calltrail_words summary contexts topdown bottomup flat kctx structure flame threads processes phases ranks
+        ;;
+    --metric | --weight) _calltrail_lines "$(_calltrail_names metrics)" ;;
     --callers | --callees | --lines | --fn | --focus | --ignore | --show-from)
         _calltrail_lines "$(_calltrail_functions)"
         ;;
@@ -105,7 +111,7 @@ _calltrail() {
             return
         fi
         case $command in
-        report | kctx | view | html | info | export | symbolize | diff | merge | store) _calltrail_files '*.ctp' ;;
+        report | top | kctx | view | html | info | export | symbolize | diff | merge | store) _calltrail_files '*.ctp' ;;
         record)
             mapfile -t programs < <(compgen -c -- "$cur")
             _calltrail_files '*'

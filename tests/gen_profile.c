@@ -2,7 +2,7 @@
  * Makes profiles out of random numbers: the same seed gives the same bytes.
  *
  *     gen_profile --seed N --nodes N [--shape random|deep|bushy] [--threads N] [--metrics N]
- *                 [--hostile] OUT
+ *                 [--no-times] [--hostile] OUT
  *
  * Every table has something in it, names have characters that somebody will print wrongly, and
  * memory does not grow with the number of nodes, so that huge files can be made as well.
@@ -22,6 +22,7 @@ struct generator {
     uint64_t state;
     uint32_t nodes, threads, metrics, processes, functions, frames, lines;
     enum shape shape;
+    bool without_times;
     bool hostile; /* every name would like to run in a page, or to look like another */
     struct profile_writer *writer;
 };
@@ -238,6 +239,35 @@ static uint32_t choose_parent(struct generator *g, uint32_t first, uint32_t node
     }
 }
 
+enum { TIMED_NODES_MAX = 1 << 17, TIMED_METRICS = 2 };
+
+/*
+ * Some samples of a chunk of nodes have a time: entries of two values, in no order, some of them
+ * behind the first 2^32 microseconds. Never more than the node has.
+ */
+static void add_times(struct generator *g, uint32_t metric, uint32_t first, const uint64_t *values,
+                      uint32_t count)
+{
+    static const uint64_t worth[] = {1000, 40960};
+    uint64_t before = g->state; /* what follows is the same with times and without */
+    for (uint32_t i = 0; i < count && !g->without_times && metric < TIMED_METRICS; i++) {
+        uint64_t left = values[i];
+        for (unsigned k = 0; k < 6 && left; k++) {
+            uint64_t bits = next(g);
+            struct ctp_time_run run = {
+                .metric = metric, .span = bits % 97 == 0, .value = worth[bits >> 20 & 1]};
+            struct ctp_time time = {.node = first + i, .us = (uint32_t)(bits >> 32)};
+            if (!run.span)
+                time.us %= 7500000;
+            if (run.value > left)
+                break;
+            profile_add_times(g->writer, &run, &time, 1);
+            left -= run.value;
+        }
+    }
+    g->state = before;
+}
+
 /* The nodes of all roots, a chunk at a time. Roots share the nodes about equally. */
 static void write_nodes(struct generator *g)
 {
@@ -268,6 +298,8 @@ static void write_nodes(struct generator *g)
                 values[i] = bits % 3 ? 0 : bits >> 44;
             }
             profile_write_values(g->writer, m, values, used);
+            if (g->nodes <= TIMED_NODES_MAX)
+                add_times(g, m, node + 1 - used, values, used);
         }
         used = 0;
     }
@@ -308,13 +340,10 @@ static uint32_t parse_count(const char *text)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"seed", required_argument, NULL, 's'},
-        {"nodes", required_argument, NULL, 'n'},
-        {"shape", required_argument, NULL, 'f'},
-        {"threads", required_argument, NULL, 't'},
-        {"metrics", required_argument, NULL, 'm'},
-        {"hostile", no_argument, NULL, 'h'},
-        {0},
+        {"seed", required_argument, NULL, 's'},    {"nodes", required_argument, NULL, 'n'},
+        {"shape", required_argument, NULL, 'f'},   {"threads", required_argument, NULL, 't'},
+        {"metrics", required_argument, NULL, 'm'}, {"no-times", no_argument, NULL, 'T'},
+        {"hostile", no_argument, NULL, 'h'},       {0},
     };
     struct generator g = {.nodes = 100, .threads = 4, .metrics = 2};
     int option;
@@ -327,6 +356,8 @@ int main(int argc, char **argv)
             g.threads = parse_count(optarg);
         else if (option == 'm')
             g.metrics = parse_count(optarg);
+        else if (option == 'T')
+            g.without_times = true;
         else if (option == 'h')
             g.hostile = true;
         else if (option == 'f' && strcmp(optarg, "random") == 0)

@@ -23,16 +23,18 @@ int file_map(const char *path, struct mapped_file *out, struct ct_error *err);
 void file_unmap(struct mapped_file *file);
 
 /*
- * A file under construction. It is written under a temporary name in the folder of `path` (0600)
- * and takes its place when it is complete, so two writers never mix and a crash leaves the old one.
- * A symbolic link stays: what it leads to is replaced. A fifo, a device or an open descriptor of
- * /proc cannot be replaced: it gets a copy of the complete file. The stream can be read and seeked.
+ * A file under construction. It is written without a name, or under a temporary one where the file
+ * system cannot do that, in the folder of `path` (0600), and takes its place when it is complete,
+ * so two writers never mix and a crash leaves the old one. A symbolic link stays: what it leads to
+ * is replaced. A fifo, a device or an open descriptor of /proc cannot be replaced: it gets a copy
+ * of the complete file. The stream can be read and seeked.
  */
 struct new_file {
     FILE *stream;
-    char *path;      /* as it was given */
-    char *target;    /* where the links of the path lead to */
-    char *temporary; /* NULL: to be copied into the target */
+    char *path;       /* as it was given */
+    char *target;     /* where the links of the path lead to */
+    char *temporary;  /* NULL: to be copied into the target */
+    bool is_nameless; /* `temporary` is the name that it gets for a moment when it is complete */
     bool keeps_old;
 };
 

@@ -11,10 +11,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
-enum { MOST_LINKS = 40 }; /* as in the kernel */
+enum {
+    MOST_LINKS = 40, /* as in the kernel */
+    NAMES_TRIED = 100,
+};
 
 static char *folder_of(const char *path)
 {
@@ -79,15 +83,35 @@ static void forget(struct new_file *file)
     *file = (struct new_file){0};
 }
 
-/* `path` ends in XXXXXX, which is replaced. */
-static FILE *open_temporary(char *path)
+/* A file without a name in the folder of `path`, so that nothing is left if we are killed: it can
+ * be given a name when it is complete. -1 where the file system has none, or there is no /proc. */
+static int open_nameless(const char *path)
 {
-    int fd = mkostemp(path, O_CLOEXEC);
+    char *folder = folder_of(path);
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    free(folder);
+    if (fd >= 0 && access("/proc/self/fd", X_OK) != 0) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* `path` ends in XXXXXX, which is replaced, unless the file has no name: with `is_nameless` it may
+ * have none, which is said there. */
+static FILE *open_temporary(char *path, bool *is_nameless)
+{
+    int fd = is_nameless ? open_nameless(path) : -1;
+    if (is_nameless)
+        *is_nameless = fd >= 0;
+    if (fd < 0)
+        fd = mkostemp(path, O_CLOEXEC);
     FILE *stream = fd < 0 ? NULL : fdopen(fd, "w+");
     if (!stream && fd >= 0) {
         int why = errno;
         close(fd);
-        unlink(path);
+        if (!is_nameless || !*is_nameless)
+            unlink(path);
         errno = why;
     }
     return stream;
@@ -98,13 +122,13 @@ static FILE *open_stream(struct new_file *file)
 {
     if (!is_stream(file->target)) {
         file->temporary = must_format("%s.XXXXXX", file->target);
-        return open_temporary(file->temporary);
+        return open_temporary(file->temporary, &file->is_nameless);
     }
     if (access(file->target, W_OK) != 0)
         return NULL;
     const char *folder = getenv("TMPDIR");
     char *path = must_format("%s/calltrail-XXXXXX", folder && *folder ? folder : "/tmp");
-    FILE *stream = open_temporary(path);
+    FILE *stream = open_temporary(path, NULL);
     if (stream)
         unlink(path);
     free(path);
@@ -220,10 +244,39 @@ static int copy_to_target(const struct new_file *file)
     return status;
 }
 
+/* A file without a name gets the temporary one. 0, or -1 with errno. */
+static int give_name(struct new_file *file)
+{
+    char *own = must_format("/proc/self/fd/%d", fileno(file->stream));
+    int status = -1;
+    for (int i = 0; i < NAMES_TRIED && status != 0; i++) {
+        uint32_t random = 0;
+        if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0)
+            random = (uint32_t)getpid() + (uint32_t)i;
+        snprintf(file->temporary + strlen(file->temporary) - 6, 7, "%06x", random & 0xffffff);
+        status = linkat(AT_FDCWD, own, AT_FDCWD, file->temporary, AT_SYMLINK_FOLLOW);
+        if (status != 0 && errno != EEXIST)
+            break;
+    }
+    int why = errno;
+    free(own);
+    errno = why;
+    file->is_nameless = status != 0;
+    return status;
+}
+
+static void remove_temporary(const struct new_file *file)
+{
+    if (file->temporary && !file->is_nameless)
+        unlink(file->temporary);
+}
+
 int file_commit(struct new_file *file, struct ct_error *err)
 {
     int status = CT_OK;
     bool written = fflush(file->stream) == 0 && !ferror(file->stream);
+    if (written && file->is_nameless)
+        written = give_name(file) == 0;
     if (written && !file->temporary)
         written = copy_to_target(file) == 0;
     int why = errno;
@@ -238,8 +291,8 @@ int file_commit(struct new_file *file, struct ct_error *err)
                                file->target);
     else if (file->temporary && rename(file->temporary, file->target) != 0)
         status = ct_fail_errno(err, errno, "%s: cannot be put in place", file->path);
-    if (status != CT_OK && file->temporary)
-        unlink(file->temporary);
+    if (status != CT_OK)
+        remove_temporary(file);
     forget(file);
     return status;
 }
@@ -247,7 +300,6 @@ int file_commit(struct new_file *file, struct ct_error *err)
 void file_abandon(struct new_file *file)
 {
     fclose(file->stream);
-    if (file->temporary)
-        unlink(file->temporary);
+    remove_temporary(file);
     forget(file);
 }

@@ -2,6 +2,7 @@
  * calltrail diff: what changed from one profile to another.
  */
 #include "cli/commands.h"
+#include "cli/time_options.h"
 
 #include "report/report_diff.h"
 
@@ -23,6 +24,7 @@ static const char usage[] =
     "  --normalize      compare parts of the total instead of amounts: for runs of different\n"
     "                   length\n"
     "  --metric NAME    default: the first of OLDER\n"
+    "  --from S, --to S only what was sampled then, in seconds since the start of each\n"
     "  --min PCT        leave out what is less than this in both\n"
     "  --all            what did not change as well\n"
     "  --limit N        at most so many rows; 0 is all\n"
@@ -37,9 +39,11 @@ enum { TEXT_ROWS = 20, MACHINE_ROWS = 1000, STATUS_OVER = 3 };
 
 struct options {
     const char *paths[2];
+    const char *const *names; /* of the two sides, for messages; NULL: their paths */
     struct diff_options diff;
     enum sheet_format format;
     enum color_choice color;
+    struct time_range range;
     double fail_over; /* in %; below 0: not asked for */
     bool limit_given, full_names, no_pager;
 };
@@ -105,6 +109,9 @@ static int take_option(struct options *o, int option)
     case 'c':
         o->format = SHEET_CSV;
         return 0;
+    case OPTION_FROM:
+    case OPTION_TO:
+        return take_time_option("diff", option, &o->range);
     case 'C':
         for (size_t i = 0; i < 3; i++) {
             if (strcmp(optarg, colors[i]) == 0) {
@@ -119,13 +126,14 @@ static int take_option(struct options *o, int option)
     }
 }
 
-static int open_profile(const char *path, struct profile *out, struct ct_error *err)
+static int open_side(const struct options *o, int side, struct profile *out, struct ct_error *err)
 {
-    CT_TRY(profile_open(path, out, err));
-    int status = profile_validate_tables(out, err);
-    if (status != CT_OK)
-        profile_close(out);
-    return status;
+    CT_TRY(open_in_range(o->paths[side], &o->range, o->diff.metric, out, err));
+    if (o->names) {
+        free(out->name);
+        out->name = must_strdup(o->names[side]);
+    }
+    return CT_OK;
 }
 
 /* Sets the exit status. */
@@ -152,8 +160,8 @@ static int compare(const struct options *o, int *exit_status, struct ct_error *e
     struct profile older, newer;
     /* Big arrays go back to the system when they are freed; malloc would learn to keep them. */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
-    CT_TRY(open_profile(o->paths[0], &older, err));
-    int status = open_profile(o->paths[1], &newer, err);
+    CT_TRY(open_side(o, 0, &older, err));
+    int status = open_side(o, 1, &newer, err);
     if (status == CT_OK) {
         status = print_diff(o, &older, &newer, exit_status, err);
         profile_close(&newer);
@@ -162,7 +170,7 @@ static int compare(const struct options *o, int *exit_status, struct ct_error *e
     return status;
 }
 
-int cmd_diff(int argc, char **argv)
+int diff_named(int argc, char **argv, const char *const names[2])
 {
     static const struct option long_options[] = {
         {"by", required_argument, NULL, 'b'},
@@ -177,10 +185,11 @@ int cmd_diff(int argc, char **argv)
         {"csv", no_argument, NULL, 'c'},
         {"color", required_argument, NULL, 'C'},
         {"no-pager", no_argument, NULL, 'p'},
+        TIME_OPTIONS,
         {"help", no_argument, NULL, 'h'},
         {0},
     };
-    struct options options = {.fail_over = -1};
+    struct options options = {.fail_over = -1, .names = names};
     optind = 1;
     opterr = 0;
     int option, status = 0;
@@ -208,4 +217,9 @@ int cmd_diff(int argc, char **argv)
         return report_error(&err);
     status = finish_output();
     return status ? status : exit_status;
+}
+
+int cmd_diff(int argc, char **argv)
+{
+    return diff_named(argc, argv, NULL);
 }

@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 
 #include "base/file.h"
+#include "cli/time_options.h"
 #include "export/export.h"
 
 #include <getopt.h>
@@ -22,6 +23,9 @@ static const char usage_options[] =
     "  -o OUT         file to write; standard output when it is not given, or is -\n"
     "  --metric NAME  default: the first of the profile. pprof, sqlite and json have all metrics,\n"
     "                 this one first\n"
+    "  --from S, --to S\n"
+    "                 only what was sampled then, in seconds since the start: a number after\n"
+    "                 --to is a time\n"
     "  --threads      threads apart; they are merged otherwise\n"
     "  --no-inline    without functions that were inlined; they are frames otherwise\n"
     "  --no-demangle  names as the linker has them\n"
@@ -32,6 +36,7 @@ struct options {
     const struct export_format *format;
     const char *out; /* NULL: standard output */
     struct export_options export;
+    struct time_range range;
 };
 
 static void print_usage(void)
@@ -62,10 +67,8 @@ static int open_and_export(const struct options *options, struct ct_error *err)
     struct profile profile;
     /* Big arrays go back to the system when they are freed; malloc would learn to keep them. */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
-    CT_TRY(profile_open(options->path, &profile, err));
-    int status = profile_validate_tables(&profile, err);
-    if (status == CT_OK)
-        status = write_export(&profile, options, err);
+    CT_TRY(open_in_range(options->path, &options->range, options->export.metric, &profile, err));
+    int status = write_export(&profile, options, err);
     profile_close(&profile);
     if (status == CT_OK && options->format->loses)
         fprintf(stderr, "calltrail: note: %s\n", options->format->loses);
@@ -86,20 +89,33 @@ static int unknown_format(const char *name)
 int cmd_export(int argc, char **argv)
 {
     static const struct option long_options[] = {
-        {"to", required_argument, NULL, 't'},     {"output", required_argument, NULL, 'o'},
-        {"metric", required_argument, NULL, 'm'}, {"threads", no_argument, NULL, 'T'},
-        {"no-inline", no_argument, NULL, 'I'},    {"no-demangle", no_argument, NULL, 'D'},
-        {"help", no_argument, NULL, 'h'},         {0},
+        {"to", required_argument, NULL, 't'},
+        {"output", required_argument, NULL, 'o'},
+        {"metric", required_argument, NULL, 'm'},
+        {"threads", no_argument, NULL, 'T'},
+        {"no-inline", no_argument, NULL, 'I'},
+        {"no-demangle", no_argument, NULL, 'D'},
+        {"from", required_argument, NULL, OPTION_FROM},
+        {"help", no_argument, NULL, 'h'},
+        {0},
     };
     struct options options = {.path = "calltrail.ctp"};
     const char *format = NULL;
     optind = 1;
     opterr = 0;
-    int option;
+    int option, status;
+    uint64_t us;
     while ((option = getopt_long(argc, argv, ":o:h", long_options, NULL)) != -1) {
         switch (option) {
-        case 't':
-            format = optarg;
+        case 't': /* the format, or a time */
+            if (!time_range_parse(optarg, &us))
+                format = optarg;
+            else
+                take_time_option("export", OPTION_TO, &options.range);
+            break;
+        case OPTION_FROM:
+            if ((status = take_time_option("export", option, &options.range)) != 0)
+                return status;
             break;
         case 'o':
             options.out = strcmp(optarg, "-") == 0 ? NULL : optarg;

@@ -28,7 +28,7 @@ static const char usage[] =
     "  --no-demangle      mangled names\n"
     "  --help             this text\n";
 
-enum { NODES_MAX = 250000 };
+enum { NODES_MAX = 250000, TIMES_MAX = 500000 };
 
 struct options {
     const char *paths[2];
@@ -119,14 +119,16 @@ int cmd_html(int argc, char **argv)
         {"output", required_argument, NULL, 'o'},
         {"min-share", required_argument, NULL, 's'},
         {"source-dir", required_argument, NULL, 'd'},
+        {"no-source", no_argument, NULL, 'S'},
         {"no-demangle", no_argument, NULL, 'D'},
         {"help", no_argument, NULL, 'h'},
         {0},
     };
-    struct options options = {.paths = {"calltrail.ctp"},
-                              .path_count = 1,
-                              .out = "calltrail.html",
-                              .page = {.cut = {.nodes_max = NODES_MAX}, .with_sources = true}};
+    struct options options = {
+        .paths = {"calltrail.ctp"},
+        .path_count = 1,
+        .out = "calltrail.html",
+        .page = {.cut = {.nodes_max = NODES_MAX}, .times_max = TIMES_MAX, .with_sources = true}};
     optind = 1;
     opterr = 0;
     int option, status = 0;

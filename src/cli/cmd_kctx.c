@@ -3,6 +3,7 @@
  * profile or in a trace.
  */
 #include "cli/commands.h"
+#include "cli/time_options.h"
 
 #include "query/replay_view.h"
 #include "report/report.h"
@@ -27,6 +28,7 @@ static const char usage[] =
     "                     cost, 50 to 100; default 80\n"
     "  --k K              callers of a chain at most, 1 to 1000; default 10\n"
     "  --metric NAME      default: the first of the profile\n"
+    "  --from S, --to S   only what was sampled then, in seconds since the start\n"
     "  --keep-recursion   a function that calls itself is its own caller; without this, such\n"
     "                     calls are one\n"
     "  --replay TRACE     a trace of calls instead of a profile; the metric is calls\n"
@@ -46,6 +48,7 @@ static const double TEXT_MIN_SHARE = 0.5;
 struct options {
     const char *path, *trace, *metric;
     struct report_options report;
+    struct time_range range;
     enum color_choice color;
     bool sites, k_given, limit_given, min_share_given, no_pager;
 };
@@ -111,6 +114,9 @@ static int take_option(struct options *o, int option)
     case 'c':
         o->report.format = SHEET_CSV;
         return 0;
+    case OPTION_FROM:
+    case OPTION_TO:
+        return take_time_option("kctx", option, &o->range);
     case 'n':
         o->no_pager = true;
         return 0;
@@ -131,6 +137,8 @@ static int settle(struct options *o, bool file_given)
     bool text = o->report.format == SHEET_TEXT;
     if (o->trace && file_given)
         return usage_error("kctx", "a profile or --replay, not both");
+    if (o->trace && time_range_is_given(&o->range))
+        return usage_error("kctx", "--from and --to are for profiles, not for --replay");
     if (o->sites && !o->trace)
         return usage_error("kctx", "--sites is for --replay");
     if (!o->limit_given)
@@ -173,10 +181,8 @@ static int explain_profile(const struct options *o, struct ct_error *err)
     struct view_options view_options = {.metric = o->metric};
     /* Big arrays go back to the system when they are freed; malloc would learn to keep them. */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
-    CT_TRY(profile_open(o->path, &profile, err));
-    int status = profile_validate_tables(&profile, err);
-    if (status == CT_OK)
-        status = view_open(&profile, &view_options, &view, err);
+    CT_TRY(open_in_range(o->path, &o->range, o->metric, &profile, err));
+    int status = view_open(&profile, &view_options, &view, err);
     if (status == CT_OK) {
         if (o->k_given && view.callers_kept && o->report.k > view.callers_kept)
             fprintf(stderr,
@@ -207,6 +213,7 @@ int cmd_kctx(int argc, char **argv)
         {"csv", no_argument, NULL, 'c'},
         {"no-pager", no_argument, NULL, 'n'},
         {"color", required_argument, NULL, 'o'},
+        TIME_OPTIONS,
         {"help", no_argument, NULL, 'h'},
         {0},
     };

@@ -41,7 +41,8 @@ static const char usage[] =
     "  -p, --pid PID       record processes that run already; several with commas\n"
     "      --outside       nothing of calltrail gets into the program: samples are taken and\n"
     "                      walked from outside; static programs, other libcs, kernel time\n"
-    "      --window KB     from outside: so much of each stack is seen, at most 63 (as it needs)\n"
+    "      --window KB     from outside: so much of each stack is seen, at most 63 (as it needs;\n"
+    "                      with --engine infer 0)\n"
     "      --delay S       begin to sample after so many seconds\n"
     "      --duration S    sample for so many seconds\n"
     "      --every TIME    write a profile for each so long a time (60s, 5m), with what was "
@@ -55,6 +56,7 @@ static const char usage[] =
     "      --label K=V     with --every: a label that they have in a store; can be repeated\n"
     "      --no-follow     leave out the processes that it starts\n"
     "      --no-lines      do not read debug information; calltrail symbolize can do so later\n"
+    "      --no-times      do not keep when each sample came (8 bytes for each in the profile)\n"
     "      --quiet         say nothing at the end, on a terminal either\n"
     "      --verify        walk every stack twice, in two ways, and compare\n";
 
@@ -91,12 +93,17 @@ static int read_pids(const char *text, struct record_pids *pids, struct ct_error
 /* What cannot be had from outside, and what can be had only from there. */
 static int check_outside(const struct record_options *record, struct ct_error *err)
 {
-    const char *how = record->pids.items.count ? "-p" : "--outside";
+    const char *how = record->pids.items.count    ? "-p"
+                      : record->engine->by_height ? "--engine infer"
+                                                  : "--outside";
     if (!record->outside && (record->events.cpu_modes & CPU_KERNEL))
         return ct_fail(err, "kernel time is only seen from outside: cpu:k and cpu:uk go with "
                             "--outside or -p");
-    if (!record->outside && record->window_bytes)
+    if (!record->outside && record->has_window)
         return ct_fail(err, "--window goes with --outside or -p");
+    if (record->has_window && !record->window_bytes && !record->engine->by_height)
+        return ct_fail(err, "a window is a number of KB from 1 to %d, or 0 with --engine infer",
+                       MOST_WINDOW >> 10);
     if (!record->outside)
         return CT_OK;
     if (record->engine->edits)
@@ -172,6 +179,9 @@ static int take_option(int option, struct record_options *record, struct slice_o
     case 'L':
         record->no_lines = true;
         break;
+    case 't':
+        record->no_times = true;
+        break;
     case 'O':
         record->outside = true;
         break;
@@ -179,7 +189,8 @@ static int take_option(int option, struct record_options *record, struct slice_o
         return read_pids(optarg, &record->pids, err);
     case 'w':
         record->window_bytes = strtoul(optarg, &end, 10) << 10;
-        if (*end || !*optarg || !record->window_bytes || record->window_bytes > MOST_WINDOW)
+        record->has_window = true;
+        if (*end || !*optarg || record->window_bytes > MOST_WINDOW)
             return ct_fail(err, "a window is a number of KB from 1 to %d, not '%s'",
                            MOST_WINDOW >> 10, optarg);
         break;
@@ -228,6 +239,8 @@ static int run(struct record_options *record, const struct given_options *given,
     int exit_status = 0, status = engine_options_take(given, record->engine, &engine_options, &err);
     record->engine_options = engine_options;
     events_complete(&record->events);
+    record->outside |= record->engine->by_height;
+    record->has_window |= record->engine->by_height; /* of 0 bytes, if no other is asked for */
     if (status == CT_OK)
         status = check_outside(record, &err);
     if (status == CT_OK && record->engine->check)
@@ -260,6 +273,7 @@ int cmd_record(int argc, char **argv)
                                         {"window", required_argument, NULL, 'w'},
                                         {"no-follow", no_argument, NULL, 'n'},
                                         {"no-lines", no_argument, NULL, 'L'},
+                                        {"no-times", no_argument, NULL, 't'},
                                         {"verify", no_argument, NULL, 'v'},
                                         {"quiet", no_argument, NULL, 'q'},
                                         {"engine", required_argument, NULL, 'E'},

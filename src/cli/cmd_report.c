@@ -2,6 +2,7 @@
  * calltrail report: where the cost of a profile comes from.
  */
 #include "cli/commands.h"
+#include "cli/time_options.h"
 
 #include "report/report.h"
 
@@ -33,6 +34,7 @@ static const char usage[] =
     "  --thread T         threads of this name, pattern ('worker-*') or number\n"
     "  --process P        processes of this name, pattern or number\n"
     "  --phase NAME       the phase of this name or pattern\n"
+    "  --from S, --to S   only what was sampled then, in seconds since the start\n"
     "  --idle             with wall: threads that only waited, and threads that wait for work, as\n"
     "                     they are; without it each of the two is one row\n"
     "\n"
@@ -71,6 +73,7 @@ static const double TREE_MIN_SHARE = 0.5;
 struct options {
     const char *path;
     struct view_options view;
+    struct time_range range;
     struct report_options report;
     VEC(struct refinement) refinements;
     VEC(const char *) source_folders;
@@ -120,6 +123,7 @@ static const struct option long_options[] = {
     {"thread", required_argument, NULL, OPTION_THREAD},
     {"process", required_argument, NULL, OPTION_PROCESS},
     {"phase", required_argument, NULL, OPTION_PHASE},
+    TIME_OPTIONS,
     {"focus", required_argument, NULL, OPTION_REFINE + REFINE_FOCUS},
     {"ignore", required_argument, NULL, OPTION_REFINE + REFINE_IGNORE},
     {"show-from", required_argument, NULL, OPTION_REFINE + REFINE_SHOW_FROM},
@@ -228,6 +232,9 @@ static int take_option(struct options *o, int option)
     case OPTION_PHASE:
         o->view.phase = optarg;
         return 0;
+    case OPTION_FROM:
+    case OPTION_TO:
+        return take_time_option("report", option, &o->range);
     case OPTION_FOLD:
         vec_push(&o->refinements, (struct refinement){.kind = REFINE_FOLD_RECURSION});
         return 0;
@@ -343,9 +350,9 @@ static int print_report(const struct options *o, struct ct_error *err)
     struct view view;
     /* Big arrays go back to the system when they are freed; malloc would learn to keep them. */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
-    CT_TRY(profile_open(o->path, &profile, err));
-    int status = profile_validate_tables(&profile, err);
-    if (status == CT_OK && o->report.kind == REPORT_SUMMARY) /* it has the totals of all metrics */
+    CT_TRY(open_in_range(o->path, &o->range, o->view.metric, &profile, err));
+    int status = CT_OK;
+    if (o->report.kind == REPORT_SUMMARY) /* it has the totals of all metrics */
         status = profile_verify_values(&profile, CTP_NONE, err);
     if (status == CT_OK)
         status = view_open(&profile, &o->view, &view, err);

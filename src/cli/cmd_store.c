@@ -179,19 +179,21 @@ static void leave_folder(char *folder, const char *const *answers)
     free(folder);
 }
 
-/* Runs another command on answers, with more options of the user's. It may change the order of the
- * words, but not the words. */
-static int run_on(int (*command)(int, char **), const char *const *words, const struct options *o)
+/* The words of another command on answers, with more options of the user's. It may change their
+ * order, but not the words. */
+struct command_line {
+    VEC(char *) words;
+};
+
+static int make_line(const char *const *words, const struct options *o, struct command_line *out)
 {
-    VEC(char *) line = {0};
+    *out = (struct command_line){0};
     for (; *words; words++)
-        vec_push(&line, (char *)(uintptr_t)*words);
+        vec_push(&out->words, (char *)(uintptr_t)*words);
     for (int i = 0; i < o->rest_count; i++)
-        vec_push(&line, o->rest[i]);
-    vec_push(&line, NULL);
-    int status = command((int)line.count - 1, line.items);
-    vec_free(&line);
-    return status;
+        vec_push(&out->words, o->rest[i]);
+    vec_push(&out->words, NULL);
+    return (int)out->words.count - 1;
 }
 
 static int query(struct options *o, int *exit_status, struct ct_error *err)
@@ -211,7 +213,10 @@ static int query(struct options *o, int *exit_status, struct ct_error *err)
                                NULL};
         if (o->view && !o->top)
             words[4] = NULL;
-        *exit_status = run_on(cmd_report, words, o);
+        struct command_line line;
+        int count = make_line(words, o, &line);
+        *exit_status = cmd_report(count, line.words.items);
+        vec_free(&line.words);
     }
     leave_folder(folder, (const char *const[]){name, NULL});
     return status;
@@ -262,8 +267,12 @@ static int diff(struct options *o, int *exit_status, struct ct_error *err)
         status = query_set(&store, o->arguments[i], names[i], err);
     db_close(&store);
     const char *const words[] = {"diff", names[0], names[1], NULL};
-    if (status == CT_OK)
-        *exit_status = run_on(cmd_diff, words, o);
+    if (status == CT_OK) {
+        struct command_line line;
+        int count = make_line(words, o, &line);
+        *exit_status = diff_named(count, line.words.items, (const char *const *)o->arguments);
+        vec_free(&line.words);
+    }
     leave_folder(folder, names);
     return status;
 }

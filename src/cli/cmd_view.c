@@ -32,7 +32,7 @@ static const char usage[] =
     "  --no-demangle      mangled names\n"
     "  --help             this text\n";
 
-enum { NODES_MAX = 1000000, PORT_MAX = 65535 };
+enum { NODES_MAX = 1000000, PORT_MAX = 65535, TIMES_MAX = 2000000 };
 
 struct options {
     const char *paths[2];
@@ -154,9 +154,10 @@ int cmd_view(int argc, char **argv)
         {"no-source", no_argument, NULL, 'S'},   {"no-demangle", no_argument, NULL, 'D'},
         {"help", no_argument, NULL, 'h'},        {0},
     };
-    struct options options = {.paths = {"calltrail.ctp"},
-                              .path_count = 1,
-                              .page = {.cut = {.nodes_max = NODES_MAX}, .with_sources = true}};
+    struct options options = {
+        .paths = {"calltrail.ctp"},
+        .path_count = 1,
+        .page = {.cut = {.nodes_max = NODES_MAX}, .times_max = TIMES_MAX, .with_sources = true}};
     optind = 1;
     opterr = 0;
     int option, status = 0;

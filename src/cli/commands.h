@@ -7,6 +7,7 @@
 /* argv[0] is the command's own name. They return the exit status: 0, 1 failure, 2 usage. */
 int cmd_record(int argc, char **argv);
 int cmd_report(int argc, char **argv);
+int cmd_top(int argc, char **argv);
 int cmd_kctx(int argc, char **argv);
 int cmd_view(int argc, char **argv);
 int cmd_html(int argc, char **argv);
@@ -19,7 +20,11 @@ int cmd_merge(int argc, char **argv);
 int cmd_recover(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_map(int argc, char **argv);
+int cmd_infer(int argc, char **argv);
 int cmd_info(int argc, char **argv);
+
+/* cmd_diff, with other names for the two sides than those of the files. */
+int diff_named(int argc, char **argv, const char *const names[2]);
 
 /* "calltrail COMMAND: message" and a hint on stderr; returns 2. */
 int usage_error(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -8,7 +8,7 @@
 
 #include <Zydis/Zydis.h>
 
-enum { MOST_BEFORE = 4 };
+enum { MOST_BEFORE = 4, BEFORE_ROOM = 32, IS_BRANCH = 128 };
 
 /* Bytes that are never run: a short site hops there, and from there to its stub. */
 struct pad {
@@ -35,10 +35,15 @@ struct finder {
     struct targets targets;
     struct reach reach;
     ZydisDecoder decoder;
-    const struct map_function *function; /* the current one */
-    uint32_t whole;                      /* start of what it is a part of, or its own */
-    struct instruction before[MOST_BEFORE];
+    const struct map_function *function;  /* the current one */
+    uint32_t whole;                       /* start of what it is a part of, or its own */
+    struct instruction room[BEFORE_ROOM]; /* what was decoded last: */
+    struct instruction *before;           /* before the current one, in order */
     unsigned before_count;
+    VEC(uint8_t) lengths; /* of all instructions of the functions that were decoded; IS_BRANCH */
+    const uint8_t *function_bytes;
+    uint32_t earlier[MOST_BEFORE]; /* where those before the current one begin, oldest first */
+    unsigned earlier_count;
     VEC(struct pad) pads;           /* sorted */
     VEC(struct part) parts;         /* sorted by whole */
     VEC(struct known_place) places; /* sorted when all are known */
@@ -66,6 +71,19 @@ static inline bool is_rip_relative(const struct instruction *i, uint64_t *offset
     *offset = i->offset + d->length + (uint64_t)d->raw.disp.value;
     return true;
 }
+
+typedef void visit_fn(struct finder *f, const struct instruction *i);
+
+/* Decodes the current function; false when its bytes are not all instructions. */
+bool each_instruction(struct finder *f, visit_fn *visit);
+
+/*
+ * The branches and calls of the current function, which was decoded before: its instructions'
+ * lengths are known, and the others are only counted. What is before one of them is not decoded,
+ * unless it is asked for: of few it is.
+ */
+void each_branch(struct finder *f, const uint8_t *length, visit_fn *visit);
+void look_before(struct finder *f);
 
 /* How a site without a rel32 can be changed, with the instructions before it: its tier. */
 void displace(struct finder *f, const struct instruction *i, struct plan_site *site);

@@ -3,7 +3,10 @@
 #include "edit/sites.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 static const uint64_t item_bytes[PLAN_SECTIONS] = {[PLAN_SITES] = sizeof(struct plan_site),
@@ -52,7 +55,8 @@ static int write_plan(const struct sites *sites, const struct map *map, FILE *ou
                                          [PLAN_BY_RANK].count = sites->by_rank.count,
                                          [PLAN_CODE].count = sites->code.count,
                                          [PLAN_UNDECODED].count = sites->undecoded.count},
-                            .function_count = sites->function_count};
+                            .function_count = sites->function_count,
+                            .unknown_bytes = sites->unknown_bytes};
     const void *const items[PLAN_SECTIONS] = {[PLAN_SITES] = sites->items.items,
                                               [PLAN_BY_RANK] = sites->by_rank.items,
                                               [PLAN_CODE] = sites->code.items,
@@ -118,7 +122,36 @@ static int open_entry(const char *path, struct plan *out)
     int status = take_bytes(out, out->file.bytes, out->file.size, NULL);
     if (status != CT_OK)
         file_unmap(&out->file);
+    else
+        out->path = must_strdup(path);
     return status;
+}
+
+/* The same file, which may have been replaced. */
+static int open_again(const struct plan *p)
+{
+    struct stat status;
+    int fd = p->path ? open(p->path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd >= 0 && fstat(fd, &status) == 0 && status.st_ino == p->file.status.st_ino &&
+        status.st_dev == p->file.status.st_dev)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+int plan_descriptor(const struct plan *p)
+{
+    ssize_t bytes = (ssize_t)p->header->file_bytes;
+    int fd = open_again(p);
+    if (fd >= 0)
+        return fd;
+    fd = memfd_create("plan", MFD_CLOEXEC);
+    if (fd >= 0 && write(fd, p->header, (size_t)bytes) != bytes) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
 }
 
 static int build_in_memory(const struct sites *sites, const struct map *map, struct plan *out,
@@ -165,13 +198,24 @@ static int build(const char *elf_path, const struct map *map, const char *entry,
 }
 
 /* The plan's entry in the cache: the map's, with another ending. */
-static char *entry_of(const struct map *map)
+static char *entry_of(const char *map_entry)
 {
     static const char ending[] = ".map";
-    size_t length = map->entry_path ? strlen(map->entry_path) : 0;
+    size_t length = map_entry ? strlen(map_entry) : 0;
     if (length <= strlen(ending))
         return NULL;
-    return must_format("%.*s.plan%s", (int)(length - strlen(ending)), map->entry_path, ending);
+    return must_format("%.*s.plan%s", (int)(length - strlen(ending)), map_entry, ending);
+}
+
+/* The plan that is in the cache, without a look at the map: both are checked by hashes, and those
+ * of the largest modules take milliseconds. */
+static int open_cached(const struct map_cache *cache, const char *elf_path, struct plan *out)
+{
+    char *map_entry = map_cached_path(cache, elf_path), *entry = entry_of(map_entry);
+    int status = entry ? open_entry(entry, out) : CT_ERROR;
+    free(map_entry);
+    free(entry);
+    return status;
 }
 
 int plan_for_file(struct map_cache *cache, const char *elf_path, struct plan *out,
@@ -179,11 +223,11 @@ int plan_for_file(struct map_cache *cache, const char *elf_path, struct plan *ou
 {
     struct map map;
     *out = (struct plan){0};
+    if (open_cached(cache, elf_path, out) == CT_OK)
+        return CT_OK;
     CT_TRY(map_for_file(cache, elf_path, &map, NULL, err));
-    char *entry = entry_of(&map);
-    int status = CT_OK;
-    if (!entry || open_entry(entry, out) != CT_OK)
-        status = build(elf_path, &map, entry, out, err);
+    char *entry = entry_of(map.entry_path);
+    int status = build(elf_path, &map, entry, out, err);
     free(entry);
     map_close(&map);
     return status;
@@ -191,18 +235,15 @@ int plan_for_file(struct map_cache *cache, const char *elf_path, struct plan *ou
 
 bool plan_is_cached(struct map_cache *cache, const char *elf_path)
 {
-    struct map map;
     struct plan_header h = {0};
-    if (!map_is_cached(cache, elf_path) || map_for_file(cache, elf_path, &map, NULL, NULL) != CT_OK)
-        return false;
-    char *entry = entry_of(&map);
+    char *map_entry = map_cached_path(cache, elf_path), *entry = entry_of(map_entry);
     FILE *file = entry ? fopen(entry, "rbe") : NULL;
     bool is_there = file && fread(&h, sizeof h, 1, file) == 1 && h.magic == PLAN_MAGIC &&
                     h.version == PLAN_VERSION;
     if (file)
         fclose(file);
     free(entry);
-    map_close(&map);
+    free(map_entry);
     return is_there;
 }
 
@@ -212,6 +253,7 @@ void plan_close(struct plan *p)
         free(p->owned);
     else
         file_unmap(&p->file);
+    free(p->path);
     *p = (struct plan){0};
 }
 
@@ -301,6 +343,8 @@ void plan_print(const struct plan *p, const char *name, FILE *out)
     if (p->undecoded_count)
         fprintf(out, ", %u functions are not all instructions and stay as they are",
                 p->undecoded_count);
+    if (h->unknown_bytes)
+        fprintf(out, "\n  no calls were looked for in %u bytes of code", h->unknown_bytes);
     fprintf(out, "\n  %-22s %9s", "", "sites");
     for (unsigned t = 0; t < SITE_TIERS; t++)
         fprintf(out, " %10s", tiers[t]);

@@ -8,6 +8,7 @@
 struct plan {
     struct mapped_file file;
     void *owned; /* or the bytes are on the heap, or the caller's */
+    char *path;  /* of the file, in the cache; or NULL */
     const struct plan_header *header;
     const struct plan_site *sites;
     uint32_t site_count;
@@ -22,6 +23,10 @@ int plan_for_file(struct map_cache *cache, const char *elf_path, struct plan *ou
 /* Of bytes that stay the caller's, aligned to 8. The frame and the hash are checked; what the sites
  * say is not. */
 int plan_from_bytes(const void *bytes, size_t size, struct plan *out, struct ct_error *err);
+
+/* A descriptor of the plan's bytes, for another process: of its file in the cache, or of a copy.
+ * The caller closes it; -1 if there can be none. */
+int plan_descriptor(const struct plan *plan);
 
 void plan_close(struct plan *plan);
 

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC   UINT64_C(0x0a6e616c706c6c63) /* "cllplan\n" */
-#define PLAN_VERSION 29
+#define PLAN_VERSION 31
 
 enum site_kind {
     SITE_CALL,          /* call rel32 */
@@ -118,7 +118,7 @@ struct plan_header {
     uint32_t function_count; /* that were decoded */
     uint32_t tiers[SITE_KINDS][SITE_TIERS];
     uint32_t reasons[SITE_REASONS]; /* of sites with TIER_PUN or TIER_NONE */
-    uint32_t unused;
+    uint32_t unknown_bytes;         /* of code that no site was looked for in */
 };
 
 static_assert(sizeof(struct plan_site) == 48, "layout");

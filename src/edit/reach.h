@@ -17,7 +17,9 @@ struct reach_run {
     uint32_t start, end;
     uint32_t from;     /* from here on they are reached */
     uint32_t function; /* where theirs begins */
+    uint32_t branch;   /* the first branch from here or later */
     bool is_ended;     /* by a jump or a return */
+    bool is_whole;     /* the first run of a function, all of which is reached or to be */
 };
 
 struct reach_branch {
@@ -30,6 +32,7 @@ struct reach {
     VEC(struct reach_run) runs;
     VEC(struct reach_branch) branches;
     VEC(uint32_t) taken; /* addresses outside of unwind tables */
+    VEC(uint32_t) index; /* for each so many bytes the first run that is not before them */
 };
 
 /* Each instruction in its order. A run begins where control does not come from the one before. */

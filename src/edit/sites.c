@@ -12,32 +12,6 @@
 
 #include <string.h>
 
-typedef void visit_fn(struct finder *f, const struct instruction *i);
-
-/* Decodes the current function; false when its bytes are not all instructions. */
-static bool each_instruction(struct finder *f, visit_fn *visit)
-{
-    const struct map_function *fn = f->function;
-    const struct code_range *code = elf_code_at(f->file, f->file->base + fn->start);
-    if (!code || fn->size > code->end - f->file->base - fn->start)
-        return false;
-    const uint8_t *bytes = code->bytes + (f->file->base + fn->start - code->start);
-    struct instruction i;
-    f->before_count = 0;
-    for (uint32_t at = 0; at < fn->size; at += i.decoded.length) {
-        i.offset = fn->start + at;
-        i.bytes = bytes + at;
-        if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&f->decoder, &i.context, i.bytes,
-                                                        fn->size - at, &i.decoded)))
-            return false;
-        visit(f, &i);
-        if (f->before_count == MOST_BEFORE)
-            memmove(f->before, f->before + 1, --f->before_count * sizeof i);
-        f->before[f->before_count++] = i;
-    }
-    return true;
-}
-
 /* A direct branch: where it leads, as an offset. */
 static bool is_direct(const struct instruction *i, uint64_t *target)
 {
@@ -138,6 +112,8 @@ static const struct part *parts_of(const struct finder *f, unsigned *count)
 static void find_targets(struct finder *f, const struct instruction *i)
 {
     uint64_t target;
+    bool branches = is_jump(i) || i->decoded.meta.category == ZYDIS_CATEGORY_CALL;
+    vec_push(&f->lengths, (uint8_t)(i->decoded.length | (branches ? IS_BRANCH : 0)));
     find_pad(f, i);
     add_to_reach(f, i);
     if (is_direct(i, &target)) {
@@ -198,6 +174,63 @@ static bool is_as_at_entry(const struct map *map, uint64_t offset)
         return false;
     struct map_special s = map_spell_rule(&map->tables, (uint32_t)row);
     return s.cfa_kind == CFA_REG && s.reg == X86_RSP && s.offset == 8;
+}
+
+static bool may_write(const struct instruction *i, unsigned to)
+{
+    const ZydisDecodedInstruction *d = &i->decoded;
+    if (!(d->attributes & ZYDIS_ATTRIB_HAS_MODRM))
+        return ((d->opcode & 7u) | (unsigned)d->raw.rex.B << 3) == to;
+    return (d->raw.modrm.reg | (unsigned)d->raw.rex.R << 3) == to ||
+           (d->raw.modrm.mod == 3 && (d->raw.modrm.rm | (unsigned)d->raw.rex.B << 3) == to);
+}
+
+/* The same by another register, with no register saved yet. */
+static bool is_cfa_copied(const struct map *map, uint64_t offset)
+{
+    int64_t row = map_find_row(&map->tables, offset);
+    if (row < 0)
+        return false;
+    struct map_special s = map_spell_rule(&map->tables, (uint32_t)row);
+    return s.cfa_kind == CFA_REG && s.reg != X86_RSP && s.reg != X86_RBP && s.offset == 8 &&
+           s.place[AT_RBX].kind != PLACE_CFA && s.place[AT_RBP].kind != PLACE_CFA;
+}
+
+static bool may_change_rsp(const struct instruction *i)
+{
+    const ZydisDecodedInstruction *d = &i->decoded;
+    unsigned category = d->meta.category, to = 4;
+    if (category == ZYDIS_CATEGORY_PUSH || category == ZYDIS_CATEGORY_POP ||
+        category == ZYDIS_CATEGORY_CALL || category == ZYDIS_CATEGORY_RET ||
+        d->mnemonic == ZYDIS_MNEMONIC_LEAVE || d->mnemonic == ZYDIS_MNEMONIC_ENTER)
+        return true;
+    bool reads_reg = d->mnemonic == ZYDIS_MNEMONIC_MOV && d->opcode == 0x89;
+    if (reads_reg || (d->opcode >= 0x80 && d->opcode <= 0x83)) /* reg is a part of the opcode */
+        return d->raw.modrm.mod == 3 && (d->raw.modrm.rm | (unsigned)d->raw.rex.B << 3) == to;
+    return may_write(i, to);
+}
+
+/*
+ * Is the return address at the top of the stack though the CFA is in another register, as in
+ * assembly that begins by putting rsp there? No instruction before has changed rsp, and none has
+ * saved a register.
+ */
+static bool is_top_copied(struct finder *f, uint32_t offset)
+{
+    enum { MOST_BYTES = 64 };
+    const struct map_function *fn = f->function;
+    const struct code_range *code = elf_code_at(f->file, f->file->base + fn->start);
+    struct instruction i;
+    if (!is_cfa_copied(f->map, offset) || (fn->flags & FUNCTION_FRAGMENT) ||
+        offset - fn->start > MOST_BYTES || !is_as_at_entry(f->map, fn->start))
+        return false;
+    const uint8_t *bytes = code->bytes + (f->file->base + fn->start - code->start);
+    for (uint32_t at = 0; fn->start + at < offset; at += i.decoded.length)
+        if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&f->decoder, &i.context, bytes + at,
+                                                        fn->size - at, &i.decoded)) ||
+            may_change_rsp(&i))
+            return false;
+    return true;
 }
 
 static void find_slot(const struct finder *f, uint32_t offset, struct plan_site *site)
@@ -281,6 +314,12 @@ static void add_site(struct finder *f, const struct instruction *i, enum site_ki
                              .length = i->decoded.length,
                              .kind = (uint8_t)kind};
     find_slot(f, i->offset, &site);
+    if (kind != SITE_CALL && kind != SITE_TAIL)
+        look_before(f);
+    if (site.slot_base == SLOT_UNKNOWN && (kind == SITE_TAIL || kind == SITE_TAIL_SHORT)) {
+        site.slot_base = SLOT_RSP; /* see is_top_copied */
+        site.slot_bytes = 0;
+    }
     if ((kind == SITE_CALL || kind == SITE_TAIL) && !elf_code_at(f->file, f->file->base + target)) {
         site.tier = TIER_NONE; /* a weak symbol without a definition, or no instruction at all */
         site.reason = REASON_NO_CODE;
@@ -298,13 +337,17 @@ static void add_site(struct finder *f, const struct instruction *i, enum site_ki
 }
 
 /* Does a jump leave its function for another, as a call that returns to our caller? */
-static bool is_tail(const struct finder *f, const struct instruction *i, uint64_t target)
+static bool is_tail(struct finder *f, const struct instruction *i, uint64_t target)
 {
     const struct map_function *there = map_find_function(f->map, target);
     if (there && map_whole_of(f->map, there)->start == f->whole)
         return target == f->whole && is_as_at_entry(f->map, i->offset) &&
                f->function->start != target;
     bool is_start = there && there->start == target && !(there->flags & FUNCTION_FRAGMENT);
+    if (there && !is_start && !(there->flags & FUNCTION_FRAGMENT) &&
+        is_as_at_entry(f->map, there->start) && is_cfa_copied(f->map, target) &&
+        is_top_copied(f, i->offset))
+        return true; /* into the middle, behind its own copy of rsp */
     return is_as_at_entry(f->map, i->offset) &&
            ((is_start && is_as_at_entry(f->map, target)) || got_of(f, target));
 }
@@ -347,15 +390,6 @@ static bool takes_return_address(const struct finder *f, const struct instructio
     return (is_pop || is_load) && is_as_at_entry(f->map, i->offset);
 }
 
-static bool may_write(const struct instruction *i, unsigned to)
-{
-    const ZydisDecodedInstruction *d = &i->decoded;
-    if (!(d->attributes & ZYDIS_ATTRIB_HAS_MODRM))
-        return ((d->opcode & 7u) | (unsigned)d->raw.rex.B << 3) == to;
-    return (d->raw.modrm.reg | (unsigned)d->raw.rex.R << 3) == to ||
-           (d->raw.modrm.mod == 3 && (d->raw.modrm.rm | (unsigned)d->raw.rex.B << 3) == to);
-}
-
 /* A jump to the return address is a return, also where the code does not say to unwinders that it
  * has taken that from the stack. */
 static bool is_return(const struct finder *f, const struct instruction *i)
@@ -396,8 +430,10 @@ static void find_sites(struct finder *f, const struct instruction *i)
     } else if (is_jump(i) && direct && is_tail(f, i, target)) {
         add_site(f, i, d->raw.imm[0].size == 32 ? SITE_TAIL : SITE_TAIL_SHORT, target);
     } else if (d->mnemonic == ZYDIS_MNEMONIC_JMP && !direct && is_near(i) &&
-               is_as_at_entry(f->map, i->offset) && !is_switch(f, i) && !is_return(f, i)) {
-        add_site(f, i, SITE_TAIL_INDIRECT, 0);
+               is_as_at_entry(f->map, i->offset)) {
+        look_before(f);
+        if (!is_switch(f, i) && !is_return(f, i))
+            add_site(f, i, SITE_TAIL_INDIRECT, 0);
     }
 }
 
@@ -487,6 +523,17 @@ static void mark_leaves(const struct finder *f)
     }
 }
 
+/* Code between two functions that is no padding: of a function that nobody tells us of. */
+static uint32_t unknown_between(const struct elf_file *file, uint32_t start, uint32_t end)
+{
+    const struct code_range *code = end > start ? elf_code_at(file, file->base + start) : NULL;
+    if (!code || elf_is_plt(code))
+        return 0;
+    uint64_t last = code->end - file->base;
+    end = end < last ? end : (uint32_t)last;
+    return end - start - decode_padding(file, start, end);
+}
+
 void sites_find(const struct elf_file *file, const struct map *map, struct sites *out)
 {
     struct finder f = {.file = file, .map = map, .out = out};
@@ -494,12 +541,17 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
     if (map->header->flags & (MAP_IS_GO | MAP_READS_ITSELF))
         return; /* who finds its way by tables or bytes of its own knows nothing of edits */
     ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    VEC(size_t) first_length = {0};
+    VEC(bool) is_code = {0};
     targets_begin(&f.targets, file, map);
     find_parts(&f);
     for (uint32_t k = 0; k < map->function_count; k++) {
         f.function = &map->functions[k];
         f.whole = map_whole_of(map, f.function)->start;
-        if (each_instruction(&f, find_targets) && k + 1 < map->function_count)
+        vec_push(&first_length, f.lengths.count);
+        bool is_all = each_instruction(&f, find_targets);
+        vec_push(&is_code, is_all);
+        if (is_all && k + 1 < map->function_count)
             find_pad_behind(&f, &map->functions[k + 1]);
     }
     find_tables(&f);
@@ -509,19 +561,21 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
     for (uint32_t k = 0; k < map->function_count; k++) {
         f.function = &map->functions[k];
         f.whole = map_whole_of(map, f.function)->start;
-        size_t sites = out->items.count, code = out->code.count;
         if (f.function->start < done || !f.function->size || is_plt(&f, f.function->start))
             continue;
+        if (done)
+            out->unknown_bytes += unknown_between(file, done, f.function->start);
         done = f.function->start + f.function->size;
         out->function_count++;
-        if (!each_instruction(&f, find_sites)) {
-            vec_push(&out->undecoded, f.function->start);
-            out->items.count = sites;
-            out->code.count = code;
-        } else {
+        if (is_code.items[k]) {
+            each_branch(&f, f.lengths.items + first_length.items[k], find_sites);
             vec_push(&f.decoded, k);
+        } else {
+            vec_push(&out->undecoded, f.function->start);
+            out->unknown_bytes += f.function->size;
         }
     }
+    out->unknown_bytes += done ? unknown_between(file, done, UINT32_MAX) : 0;
     make_rooms(&f);
     rank_sites(out);
     mark_leaves(&f);
@@ -532,6 +586,9 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
     vec_free(&f.places);
     vec_free(&f.decoded);
     vec_free(&f.all);
+    vec_free(&f.lengths);
+    vec_free(&first_length);
+    vec_free(&is_code);
 }
 
 void sites_free(struct sites *sites)

@@ -15,6 +15,7 @@ struct sites {
     VEC(uint8_t) code;           /* what runs in place of displaced sites */
     VEC(uint32_t) undecoded;     /* starts of functions whose bytes are not all instructions */
     uint32_t function_count;     /* with them */
+    uint32_t unknown_bytes;      /* of code: theirs, and what is in no function and no padding */
 };
 
 void sites_find(const struct elf_file *file, const struct map *map, struct sites *out);

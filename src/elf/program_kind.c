@@ -59,7 +59,7 @@ static uint32_t signs_of_symbol(const char *name)
 {
     uint32_t seen = 0;
     for (unsigned i = 0; i < SIGN_COUNT; i++)
-        if (signs[i].symbol && strcmp(name, signs[i].symbol) == 0)
+        if (signs[i].symbol && *name == *signs[i].symbol && strcmp(name, signs[i].symbol) == 0)
             seen |= 1u << i;
     return seen;
 }
@@ -120,17 +120,24 @@ static uint32_t defined_symbols(const struct elf_file *file)
     return seen;
 }
 
-/* A Haskell program that was stripped has only its texts: its runtime says where to report bugs. */
-static bool has_haskell_text(const struct elf_file *file)
+static bool is_haskell_text_in(const struct elf_file *file, uint64_t address, uint64_t size)
 {
     static const char text[] = "haskell.org/ghc/reportabug";
+    const uint8_t *bytes = elf_bytes_at(file, address, size);
+    return bytes && memmem(bytes, size, text, sizeof text - 1);
+}
+
+/* A Haskell program that was stripped has only its texts: its runtime says where to report bugs.
+ * They are in .rodata, where there are sections: to look at all of cc1 would take 8 ms. */
+static bool has_haskell_text(const struct elf_file *file)
+{
+    GElf_Shdr rodata;
+    if (elf_section(file, ".rodata", &rodata))
+        return is_haskell_text_in(file, rodata.sh_addr, rodata.sh_size);
     GElf_Phdr p;
-    for (unsigned i = 0; elf_program_header(file, i, &p); i++) {
-        const uint8_t *bytes =
-            p.p_type == PT_LOAD ? elf_bytes_at(file, p.p_vaddr, p.p_filesz) : NULL;
-        if (bytes && memmem(bytes, p.p_filesz, text, sizeof text - 1))
+    for (unsigned i = 0; elf_program_header(file, i, &p); i++)
+        if (p.p_type == PT_LOAD && is_haskell_text_in(file, p.p_vaddr, p.p_filesz))
             return true;
-    }
     return false;
 }
 

@@ -1,10 +1,11 @@
 /*
  * The processed profile format of the Firefox Profiler, version 60: the first in which threads
- * share their tables. Its stack table is our tree; samples are contexts with a weight, one behind
- * the other on a time line of cost.
+ * share their tables. Its stack table is our tree; samples are at their times, or, where those are
+ * not known, contexts with a weight, one behind the other on a time line of cost.
  */
 #include "base/json.h"
 #include "export/export.h"
+#include "export/stack_samples.h"
 #include "export/text_table.h"
 
 #include <string.h>
@@ -20,6 +21,8 @@ struct firefox {
     double weight_divisor;
     const char *weight_type;
     bool is_cpu_time; /* not only time */
+    bool has_times;
+    struct stack_samples samples; /* if so */
 };
 
 static void column_begin(struct firefox *f, const char *name)
@@ -207,8 +210,44 @@ static void write_shared(struct firefox *f)
  * A sample is at the end of what it stands for: the CPU time of a sample is the time since the one
  * before. So there is a first one, at 0, that stands for nothing.
  */
+static void write_timed_samples(struct firefox *f, uint32_t thread)
+{
+    struct profile_range range = stack_samples_of(&f->samples, thread);
+    const struct stack_sample *items = f->samples.items.items;
+    json_open(&f->json, "samples", '{');
+    json_string(&f->json, "weightType", f->weight_type);
+    column_begin(f, "stack");
+    json_literal(&f->json, NULL, "null");
+    for (uint32_t i = range.first; i < range.end; i++)
+        json_unsigned(&f->json, NULL, f->stack_of[items[i].node]);
+    column_end(f);
+    column_begin(f, "weight");
+    json_unsigned(&f->json, NULL, 0);
+    for (uint32_t i = range.first; i < range.end; i++)
+        json_double(&f->json, NULL, (double)items[i].value / f->weight_divisor);
+    column_end(f);
+    column_begin(f, "time");
+    json_unsigned(&f->json, NULL, 0);
+    for (uint32_t i = range.first; i < range.end; i++)
+        json_double(&f->json, NULL, (double)(items[i].start_ns + items[i].value) / 1e6);
+    column_end(f);
+    if (f->is_cpu_time) {
+        column_begin(f, "threadCPUDelta");
+        json_unsigned(&f->json, NULL, 0);
+        for (uint32_t i = range.first; i < range.end; i++)
+            json_unsigned(&f->json, NULL, items[i].value);
+        column_end(f);
+    }
+    json_unsigned(&f->json, "length", range.end - range.first + 1);
+    json_close(&f->json, '}');
+}
+
 static void write_samples(struct firefox *f, uint32_t thread)
 {
+    if (f->has_times) {
+        write_timed_samples(f, thread);
+        return;
+    }
     const struct stacks *s = f->stacks;
     uint32_t end = thread + s->tree.sizes[thread], count = 1;
     json_open(&f->json, "samples", '{');
@@ -350,6 +389,7 @@ int export_firefox(const struct stacks *stacks, FILE *out, struct ct_error *err)
                         .is_cpu_time = time && (strcmp(metric, "cpu") == 0 ||
                                                 strcmp(metric, "task-clock") == 0 ||
                                                 strcmp(metric, "cpu-clock") == 0)};
+    f.has_times = stack_samples_find(stacks, &f.samples);
     text_table_init(&f.texts);
     text_table_init(&f.files);
     json_open(&f.json, NULL, '{');
@@ -363,6 +403,7 @@ int export_firefox(const struct stacks *stacks, FILE *out, struct ct_error *err)
     json_close(&f.json, ']');
     json_close(&f.json, '}');
     free(f.stack_of);
+    stack_samples_free(&f.samples);
     text_table_free(&f.texts);
     text_table_free(&f.files);
     return CT_OK;

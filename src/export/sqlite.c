@@ -7,9 +7,9 @@
  */
 #include "base/utf8.h"
 #include "export/export.h"
+#include "export/libsqlite.h"
 
 #include <errno.h>
-#include <sqlite3.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -254,6 +254,7 @@ static void write_costs(struct database *d)
 
 static int fill(struct database *d, const char *path, struct ct_error *err)
 {
+    CT_TRY(libsqlite_load(err));
     d->failed = sqlite3_open(path, &d->handle) != SQLITE_OK;
     run(d, schema);
     write_metrics(d);

@@ -226,6 +226,8 @@ static void grow_stacks(struct stack_maker *m, const struct ctp_root *root, uint
             function = tree_child(&s->tree, &m->index, caller, chain->alone);
         if (at == top && has_value(s, i))
             function = at = tree_child(&s->tree, &m->index, top, nothing);
+        if (s->places)
+            s->places[i] = at;
         if (has_value(s, i))
             charge(m, i, at, function);
     }
@@ -257,6 +259,14 @@ static void arrange(struct stack_maker *m)
             s->values[k][i] = m->grown[k][s->tree.nodes[i].self];
         free(m->grown[k]);
     }
+    if (!s->places)
+        return;
+    uint32_t *numbers = must_realloc(NULL, s->tree.count, sizeof *numbers);
+    for (uint32_t i = 0; i < s->tree.count; i++)
+        numbers[s->tree.nodes[i].self] = i;
+    for (uint32_t i = 0; i < s->profile->node_count; i++)
+        s->places[i] = numbers[s->places[i]];
+    free(numbers);
 }
 
 static int grow_tree(struct stack_maker *m, struct ct_error *err)
@@ -269,6 +279,8 @@ static int grow_tree(struct stack_maker *m, struct ct_error *err)
                        "%s: has too many contexts once inlined functions are frames; try "
                        "--no-inline",
                        p->name);
+    if (profile_time_run_count(p))
+        s->places = must_calloc((size_t)p->node_count + 1, sizeof *s->places);
     m->targets = must_realloc(NULL, (size_t)p->node_count + 1, sizeof *m->targets);
     for (uint32_t i = 0; i < s->metric_count; i++)
         m->grown[i] = must_calloc(room, sizeof *m->grown[i]);
@@ -359,6 +371,7 @@ void stacks_close(struct stacks *s)
         free(s->values[i]);
     free(s->values);
     free(s->totals);
+    free(s->places);
     free(s->metrics);
     free(s->is_of_calls);
     free(s->line_labels);

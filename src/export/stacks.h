@@ -52,6 +52,7 @@ struct stacks {
     bool *is_of_calls;  /* by metric: not of what was inlined (profile_metric_is_of_calls) */
     uint64_t **values;  /* by metric, then node: what was charged to exactly this context */
     uint64_t *totals;   /* by metric */
+    uint32_t *places;   /* nodes of the tree, by node of the profile, of one that has times */
     uint32_t max_depth; /* frames of the longest stack; threads do not count */
 };
 

@@ -212,16 +212,24 @@ static bool is_of(const struct map *map, const struct elf_file *file)
            memcmp(map->header->build_id, file->build_id, file->build_id_size) == 0;
 }
 
-bool map_is_cached(const struct map_cache *cache, const char *elf_path)
+char *map_cached_path(const struct map_cache *cache, const char *elf_path)
 {
     struct elf_file file;
     if (!cache->folder || elf_open_identity(elf_path, &file, NULL) != CT_OK)
-        return false;
+        return NULL;
     char *entry = entry_name(cache, &file);
-    bool is_there = access(entry, R_OK) == 0;
-    free(entry);
     elf_close(&file);
-    return is_there;
+    if (access(entry, R_OK) == 0)
+        return entry;
+    free(entry);
+    return NULL;
+}
+
+bool map_is_cached(const struct map_cache *cache, const char *elf_path)
+{
+    char *entry = map_cached_path(cache, elf_path);
+    free(entry);
+    return entry != NULL;
 }
 
 int map_for_file(struct map_cache *cache, const char *elf_path, struct map *out, bool *was_cached,

@@ -42,6 +42,9 @@ void map_cache_close(struct map_cache *cache);
 /* Is there an entry for this file? It may still turn out to be damaged. */
 bool map_is_cached(const struct map_cache *cache, const char *elf_path);
 
+/* The path of that entry, to be freed; NULL if there is none. */
+char *map_cached_path(const struct map_cache *cache, const char *elf_path);
+
 /* The map of an ELF file, from the cache or made now. `was_cached` (may be NULL) says which. */
 int map_for_file(struct map_cache *cache, const char *elf_path, struct map *out, bool *was_cached,
                  struct ct_error *err);

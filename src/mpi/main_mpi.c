@@ -4,7 +4,9 @@
  */
 #include "mpi/reduce.h"
 
+#include <dlfcn.h>
 #include <getopt.h>
+#include <link.h>
 #include <malloc.h>
 #include <mpi.h>
 #include <signal.h>
@@ -155,14 +157,35 @@ static void print_times(const struct reduce_times *times, double write_s)
     fprintf(stderr, "%s; writing %.3f s; peak %ld KB\n", text, write_s, used.ru_maxrss);
 }
 
+static int write_sum(struct merge *merge, const char *path, struct profile_writer **out,
+                     struct ct_error *err)
+{
+    CT_TRY(profile_writer_open(path, out, err));
+    merge_fill(merge, *out);
+    return profile_writer_finish(*out, err);
+}
+
+/*
+ * Rank 0 writes the sum. It has no name until every rank has said that it is still there: if one is
+ * killed before, mpirun ends all of them, and there is no output.
+ */
+static int write_output(struct merge *merge, const char *path, int status, struct ct_error *err)
+{
+    struct profile_writer *writer;
+    bool is_root = rank_of_us() == 0;
+    if (is_root && status == CT_OK)
+        status = write_sum(merge, path, &writer, err);
+    MPI_Barrier(MPI_COMM_WORLD);
+    return is_root && status == CT_OK ? profile_writer_place(writer, err) : status;
+}
+
 static int merge_all(const struct options *o, const struct file_list *files, struct ct_error *err)
 {
     struct merge *merge = merge_begin(&o->merge);
     struct reduce_times times;
     int status = reduce_files(merge, files, &times, err);
     double start_s = MPI_Wtime();
-    if (status == CT_OK && rank_of_us() == 0)
-        status = merge_write(merge, o->out, err);
+    status = write_output(merge, o->out, status, err);
     if (o->times)
         print_times(&times, MPI_Wtime() - start_s);
     merge_free(merge);
@@ -185,6 +208,32 @@ static int run(const struct options *o)
     return status == CT_OK ? 0 : 1;
 }
 
+struct paths {
+    VEC(char *) items;
+};
+
+static int take_path(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct paths *paths = context;
+    (void)size;
+    if (*info->dlpi_name == '/')
+        vec_push(&paths->items, must_strdup(info->dlpi_name));
+    return 0;
+}
+
+/* MPI_Finalize of Open MPI unloads its components, one of whose threads may still be running in
+ * them (seen with Open MPI 4.1.4 and PMIx 4.2.2 on a loaded machine): they stay where they are. */
+static void keep_libraries(void)
+{
+    struct paths paths = {0};
+    dl_iterate_phdr(take_path, &paths);
+    for (size_t i = 0; i < paths.items.count; i++) {
+        dlopen(paths.items.items[i], RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+        free(paths.items.items[i]);
+    }
+    vec_free(&paths.items);
+}
+
 int main(int argc, char **argv)
 {
     signal(SIGXFSZ, SIG_IGN);
@@ -199,6 +248,7 @@ int main(int argc, char **argv)
     } else if (status == 0) {
         status = run(&options);
     }
+    keep_libraries();
     MPI_Finalize();
     return status;
 }

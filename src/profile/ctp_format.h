@@ -21,7 +21,7 @@
     "\x89"                                                                                         \
     "CTP\r\n\x1a\n"
 
-enum { CTP_MAJOR = 1, CTP_MINOR = 0 };
+enum { CTP_MAJOR = 1, CTP_MINOR = 1 };
 
 /* An index that points at nothing. */
 #define CTP_NONE UINT32_MAX
@@ -78,6 +78,8 @@ enum ctp_kind {
     CTP_PARENTS,     /* uint32_t for each node */
     CTP_NODE_FRAMES, /* uint32_t for each node */
     CTP_VALUES,      /* uint64_t for each node; one such section for each metric */
+    CTP_TIME_RUNS,   /* optional, as the next one: profiles may have no times */
+    CTP_TIMES,       /* when each sample came: the entries of the runs, one run behind the other */
     CTP_KIND_END
 };
 
@@ -142,6 +144,7 @@ enum ctp_gap {
     CTP_GAP_CUT, /* only the last callers were to be kept */
     CTP_GAP_SWITCHED,
     CTP_GAP_WINDOW, /* the part of the stack that was copied did not reach so far */
+    CTP_GAP_HEIGHT, /* the same; the frame's offset is the height of the stack there */
     CTP_GAP_END
 };
 
@@ -230,6 +233,24 @@ struct ctp_fact {
     uint64_t value; /* the number's bits, or the string */
 };
 
+/*
+ * When samples came. Runs are in order of metric, value and span, each of these once; the entries
+ * of a run in order of their time, then of their nodes. A sample that stands for several has as
+ * many entries. Times are since the start of the recording, so that merging has nothing to move.
+ */
+struct ctp_time_run {
+    uint32_t metric;
+    uint32_t span;  /* upper half of the times, in microseconds */
+    uint64_t value; /* what each entry is of its node's value of the metric */
+    uint32_t first; /* entry */
+    uint32_t count;
+};
+
+struct ctp_time {
+    uint32_t node;
+    uint32_t us; /* lower half of the time */
+};
+
 #define CTP_LAYOUT(type, size)                                                                     \
     static_assert(sizeof(struct type) == (size) && (size) % CTP_ALIGNMENT == 0, "layout")
 
@@ -245,6 +266,8 @@ CTP_LAYOUT(ctp_epoch, 8);
 CTP_LAYOUT(ctp_metric, 24);
 CTP_LAYOUT(ctp_root, 16);
 CTP_LAYOUT(ctp_fact, 24);
+CTP_LAYOUT(ctp_time_run, 24);
+CTP_LAYOUT(ctp_time, 8);
 static_assert(sizeof(CTP_MAGIC) - 1 == 8, "layout");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are used as they are mapped");
 

@@ -35,6 +35,7 @@ void merge_free(struct merge *m)
     for (int i = 0; i < CTP_SCOPE_END; i++)
         vec_free(&m->instances[i]);
     strings_free(&m->texts);
+    time_blocks_free(&m->times);
     vec_free(&m->metrics);
     vec_free(&m->module_records);
     vec_free(&m->frame_records);
@@ -487,6 +488,7 @@ static int add_all(struct addition *a, struct ct_error *err)
     add_epochs(a);
     CT_TRY(add_nodes(a, err));
     add_creators(a);
+    merge_add_times(m, a->profile, a->metrics, a->nodes);
     merge_add_facts(m, a->profile,
                     (uint32_t *[CTP_SCOPE_END]){[CTP_SCOPE_PROCESS] = a->processes,
                                                 [CTP_SCOPE_METRIC] = a->metrics,

@@ -14,6 +14,8 @@
  *   threads of a process if their name is. What differs among the merged, such as numbers and
  *   arguments, is forgotten. With `keep_threads` they are the
  *   same only if all that is known of them is, which is hardly ever.
+ * - Times of samples, which are since the start of their recording, stay as they are. When there
+ *   are more than MERGE_TIMES_MOST in all, none stay, and a fact says how many there were.
  * - Facts that are whole numbers, or seconds, are summed; others stay if all agree.
  *
  * Memory is that of the result, and of the one profile being added: it does not grow with the
@@ -29,6 +31,10 @@
 #define FACT_PERIOD_MAX "period_max"
 #define FACT_SAMPLES    "samples_estimated"
 #define FACT_PROFILES   "profiles_merged"
+#define FACT_DROPPED    "times_dropped"
+
+/* 800 MB. */
+enum { MERGE_TIMES_MOST = 100000000 };
 
 struct merge;
 
@@ -52,6 +58,9 @@ uint64_t merge_samples_of(const struct profile *profile, uint32_t metric);
  * values apart from what profiles say of themselves.
  */
 int merge_add_costs(struct merge *merge, const struct profile *profile, struct ct_error *err);
+
+/* Writes the result into a profile under construction, which the caller commits. */
+void merge_fill(struct merge *merge, struct profile_writer *writer);
 
 /* Writes the result. */
 int merge_write(struct merge *merge, const char *path, struct ct_error *err);

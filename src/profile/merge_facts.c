@@ -20,7 +20,8 @@ static bool is_seconds(const struct merge *m, const struct fact_key *key)
 static bool is_own(const char *key)
 {
     return strcmp(key, FACT_PERIOD_MIN) == 0 || strcmp(key, FACT_PERIOD_MAX) == 0 ||
-           strcmp(key, FACT_SAMPLES) == 0 || strcmp(key, FACT_PROFILES) == 0;
+           strcmp(key, FACT_SAMPLES) == 0 || strcmp(key, FACT_PROFILES) == 0 ||
+           strcmp(key, FACT_DROPPED) == 0;
 }
 
 static double as_double(uint64_t bits)

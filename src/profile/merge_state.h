@@ -8,6 +8,7 @@
 #include "base/key_set.h"
 #include "base/strings.h"
 #include "profile/merge.h"
+#include "profile/time_blocks.h"
 
 /* ---- By what things are the same ------------------------------------------------------------- */
 
@@ -91,6 +92,8 @@ struct merge {
     VEC(struct ctp_process) process_records; /* first_argument is a text: all of them */
     VEC(struct ctp_thread) thread_records;
     VEC(struct merged_fact) fact_records;
+    struct time_blocks times;               /* with numbers of metrics and nodes of the merge */
+    uint64_t times_dropped;                 /* there were too many: all of them, so far */
     VEC(uint32_t) instances[CTP_SCOPE_END]; /* how many were merged into each */
 
     /* The tree; the frame of a root's node is the root. */
@@ -116,6 +119,13 @@ void merge_add_facts(struct merge *merge, const struct profile *profile,
 /* Writes the facts that are left; `ranks` are the places of what they are about. */
 void merge_write_facts(const struct merge *merge, struct profile_writer *writer,
                        uint32_t *const ranks[CTP_SCOPE_END]);
+
+/* Adds the times of a profile; the maps say what its metrics and nodes became. And writes those of
+ * all, by their places in what is written; it takes them out of the merge. */
+void merge_add_times(struct merge *merge, const struct profile *profile, const uint32_t *metrics,
+                     const uint32_t *nodes);
+void merge_write_times(const struct merge *merge, struct profile_writer *writer,
+                       const uint32_t *metrics, const uint32_t *nodes);
 
 /* Compares what two frames say of their place: above 0 if the first says more. */
 int merge_compare_functions(const struct merge *merge, uint32_t a, uint32_t b);

@@ -451,16 +451,15 @@ static void write_tree(struct order *o, struct profile_writer *w)
     }
     write_nodes(o, w, nodes, ranks);
     write_threads(o, w, threads, ranks);
+    merge_write_times(m, w, o->metrics, ranks);
     free(nodes);
     free(ranks);
     free(roots);
     free(threads);
 }
 
-int merge_write(struct merge *m, const char *path, struct ct_error *err)
+void merge_fill(struct merge *m, struct profile_writer *w)
 {
-    struct profile_writer *w;
-    CT_TRY(profile_writer_open(path, &w, err));
     free(m->slots); /* nothing is added any more, and writing needs the room */
     m->slots = NULL;
     m->slot_count = 0;
@@ -480,5 +479,12 @@ int merge_write(struct merge *m, const char *path, struct ct_error *err)
                          o.threads, o.roots,     o.metrics, o.process_levels};
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
         free(ranks[i]);
+}
+
+int merge_write(struct merge *m, const char *path, struct ct_error *err)
+{
+    struct profile_writer *w;
+    CT_TRY(profile_writer_open(path, &w, err));
+    merge_fill(m, w);
     return profile_writer_commit(w, err);
 }

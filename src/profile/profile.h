@@ -45,6 +45,7 @@ struct profile {
     const uint32_t *parents;
     const uint32_t *node_frames;
     const uint64_t **values;                   /* one array for each metric */
+    struct restricted *restricted;             /* NULL: it is all that is in the file */
     struct profile_table tables[CTP_KIND_END]; /* by kind; only those of records */
 
     char *name; /* of the file, for messages */
@@ -90,6 +91,9 @@ int profile_validate_tables(const struct profile *profile, struct ct_error *err)
  */
 int profile_verify_values(const struct profile *profile, uint32_t metric, struct ct_error *err);
 
+/* That the times are as they were written, and in order. */
+int profile_verify_times(const struct profile *profile, struct ct_error *err);
+
 /* The string at an offset; "" for an offset outside. */
 static inline const char *profile_string(const struct profile *p, uint64_t offset)
 {
@@ -107,6 +111,7 @@ extern const struct ctp_epoch profile_no_epoch;
 extern const struct ctp_metric profile_no_metric;
 extern const struct ctp_root profile_no_root;
 extern const struct ctp_fact profile_no_fact;
+extern const struct ctp_time_run profile_no_time_run;
 
 /* profile_module(p, i) and profile_module_count(p), and so on for every table. */
 #define PROFILE_TABLE(noun, KIND)                                                                  \
@@ -132,7 +137,14 @@ PROFILE_TABLE(epoch, CTP_EPOCHS)
 PROFILE_TABLE(metric, CTP_METRICS)
 PROFILE_TABLE(root, CTP_ROOTS)
 PROFILE_TABLE(fact, CTP_FACTS)
+PROFILE_TABLE(time_run, CTP_TIME_RUNS)
 #undef PROFILE_TABLE
+
+/* The times, which time_runs tell apart. */
+static inline const struct ctp_time *profile_times(const struct profile *p)
+{
+    return (const struct ctp_time *)(const void *)p->tables[CTP_TIMES].items;
+}
 
 /* The node's parent; CTP_NONE for a root, for a number outside, and for a parent out of order. */
 static inline uint32_t profile_parent(const struct profile *p, uint32_t node)
@@ -196,6 +208,9 @@ struct profile_range profile_facts_of(const struct profile *profile, enum ctp_sc
 const struct ctp_fact *profile_find_fact(const struct profile *profile, enum ctp_scope scope,
                                          uint32_t index, const char *key);
 
+/* How many threads a thread of the profile stands for, one after the other: many have ended. */
+uint64_t profile_thread_lives(const struct profile *profile, uint32_t thread);
+
 /* The value of a fact of type CTP_F64. */
 double profile_fact_double(const struct ctp_fact *fact);
 
@@ -258,6 +273,10 @@ int profile_writer_open(const char *path, struct profile_writer **out, struct ct
  * whatever happens. A profile that profile_validate would not accept is never written. */
 int profile_writer_commit(struct profile_writer *writer, struct ct_error *err);
 
+/* The same in two steps: what finish has written has no name before it is put in its place. */
+int profile_writer_finish(struct profile_writer *writer, struct ct_error *err);
+int profile_writer_place(struct profile_writer *writer, struct ct_error *err);
+
 /* The commit leaves the file that it replaces as `path`.old. */
 void profile_writer_keep_old(struct profile_writer *writer);
 
@@ -297,6 +316,11 @@ const char *profile_added_string(const struct profile_writer *writer, uint32_t o
  * profile's tables must be valid; its nodes are checked as all nodes are. */
 void profile_copy(const struct profile *from, struct profile_writer *writer);
 
+/* Adds all but the nodes and values. `nodes` says which number each node will have in the writer,
+ * or CTP_NONE. */
+void profile_copy_tables(const struct profile *from, struct profile_writer *writer,
+                         const uint32_t *nodes);
+
 /*
  * Adds what the profile says of itself, without contexts: no functions, lines, frames and nodes.
  * Merging such a one, and its costs (merge_add_costs), is merging the profile; only who created a
@@ -313,6 +337,11 @@ void profile_fact_f64(struct profile_writer *writer, enum ctp_scope scope, uint3
                       const char *key, double value);
 void profile_fact_string(struct profile_writer *writer, enum ctp_scope scope, uint32_t index,
                          const char *key, const char *value);
+
+/* Adds times of samples: entries of one metric, value and span (`first` and `count` of the run do
+ * not matter). They may come in any order and in any pieces; the commit puts them in theirs. */
+void profile_add_times(struct profile_writer *writer, const struct ctp_time_run *run,
+                       const struct ctp_time *items, size_t count);
 
 /* Says how many nodes there will be. From here on metrics cannot be added. */
 void profile_begin_nodes(struct profile_writer *writer, uint32_t node_count);

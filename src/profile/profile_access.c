@@ -19,6 +19,7 @@ const struct ctp_metric profile_no_metric = {0};
 const struct ctp_root profile_no_root = {
     .first_node = CTP_NONE, .thread = CTP_NONE, .epoch = CTP_NONE};
 const struct ctp_fact profile_no_fact = {0};
+const struct ctp_time_run profile_no_time_run = {.metric = CTP_NONE};
 
 uint32_t profile_root_of(const struct profile *p, uint32_t node)
 {
@@ -156,6 +157,7 @@ const char *profile_gap_name(uint32_t gap)
         [CTP_GAP_CUT] = "earlier callers were not to be kept",
         [CTP_GAP_SWITCHED] = "callers are on another stack",
         [CTP_GAP_WINDOW] = "cut by the window of the stack",
+        [CTP_GAP_HEIGHT] = "only the stack's height is known",
     };
     return NAME_IN(names, gap);
 }
@@ -189,4 +191,10 @@ const char *profile_node_name(const struct profile *p, uint32_t node, char *text
     else
         snprintf(text, room, "0x%" PRIx64, frame->offset);
     return text;
+}
+
+uint64_t profile_thread_lives(const struct profile *p, uint32_t thread)
+{
+    const struct ctp_fact *fact = profile_find_fact(p, CTP_SCOPE_THREAD, thread, "threads");
+    return fact && fact->type == CTP_U64 && fact->value > 1 ? fact->value : 1;
 }

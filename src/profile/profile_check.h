@@ -39,6 +39,9 @@ int node_check_chunk(struct node_check *check, const char *name, const uint32_t 
 int node_check_frames(const struct node_check *check, const char *name, uint32_t frame_count,
                       struct ct_error *err);
 
+/* The rules for the entries of times, of runs that profile_check_tables has found to be right. */
+int profile_check_times(const struct profile *profile, struct ct_error *err);
+
 /* Adds values to a total; false when it does not fit in 64 bits. */
 bool add_values(uint64_t *total, const uint64_t *values, size_t count);
 

@@ -38,7 +38,9 @@ static void copy_code(const struct profile *p, struct profile_writer *w)
         profile_add_frame(w, profile_frame(p, i));
 }
 
-static void copy_processes(const struct profile *p, struct profile_writer *w, bool has_nodes)
+/* `nodes`: their numbers in the writer, for the creators of threads; NULL: they are not known. */
+static void copy_processes(const struct profile *p, struct profile_writer *w, const uint32_t *nodes,
+                           bool same_nodes)
 {
     VEC(const char *) arguments = {0};
     for (uint32_t i = 0; i < profile_process_count(p); i++) {
@@ -54,7 +56,9 @@ static void copy_processes(const struct profile *p, struct profile_writer *w, bo
     for (uint32_t i = 0; i < profile_thread_count(p); i++) {
         struct ctp_thread thread = *profile_thread(p, i);
         thread.name = string(p, w, thread.name);
-        thread.creator = has_nodes ? thread.creator : CTP_NONE;
+        if (!same_nodes)
+            thread.creator =
+                nodes && thread.creator < p->node_count ? nodes[thread.creator] : CTP_NONE;
         profile_add_thread(w, &thread);
     }
     for (uint32_t i = 0; i < profile_epoch_count(p); i++)
@@ -104,6 +108,10 @@ static void copy_nodes(const struct profile *p, struct profile_writer *w)
     profile_write_nodes(w, p->parents, p->node_frames, p->node_count);
     for (uint32_t i = 0; i < p->metric_count; i++)
         profile_write_values(w, i, p->values[i], p->node_count);
+    for (uint32_t i = 0; i < profile_time_run_count(p); i++) {
+        const struct ctp_time_run *run = profile_time_run(p, i);
+        profile_add_times(w, run, profile_times(p) + run->first, run->count);
+    }
 }
 
 /* In their order, so that a copy of a profile that this writer wrote is the same to the byte. */
@@ -117,15 +125,25 @@ void profile_copy(const struct profile *from, struct profile_writer *writer)
 {
     copy_strings(from, writer);
     copy_code(from, writer);
-    copy_processes(from, writer, true);
+    copy_processes(from, writer, NULL, true);
     copy_facts(from, writer);
     copy_nodes(from, writer);
+}
+
+void profile_copy_tables(const struct profile *from, struct profile_writer *writer,
+                         const uint32_t *nodes)
+{
+    copy_strings(from, writer);
+    copy_code(from, writer);
+    copy_processes(from, writer, nodes, false);
+    copy_facts(from, writer);
+    copy_metrics(from, writer);
 }
 
 void profile_copy_skeleton(const struct profile *from, struct profile_writer *writer)
 {
     copy_modules(from, writer);
-    copy_processes(from, writer, false);
+    copy_processes(from, writer, NULL, false);
     copy_facts(from, writer);
     copy_metrics(from, writer);
     for (uint32_t i = 0; i < from->metric_count; i++)

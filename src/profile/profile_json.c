@@ -4,7 +4,7 @@
  * Facts are plain keys of the thing they are about, beside the keys that are always there. Should a
  * fact have the name of one of those, it is printed with "fact." before it.
  */
-#include "profile/profile.h"
+#include "profile/time_range.h"
 
 #include "base/json.h"
 
@@ -15,9 +15,9 @@
 enum { PATH_MAX_NODES = 64 };
 
 static const char *const profile_keys[] = {
-    "file",      "format",    "file_bytes", "nodes",     "roots",   "leaves",
-    "max_depth", "deepest",   "mean_depth", "functions", "frames",  "lines",
-    "metrics",   "processes", "threads",    "epochs",    "modules", NULL};
+    "file",      "format",     "file_bytes", "nodes",   "roots", "leaves",  "max_depth",
+    "deepest",   "mean_depth", "functions",  "frames",  "lines", "metrics", "times",
+    "processes", "threads",    "epochs",     "modules", NULL};
 static const char *const metric_keys[] = {"name",  "unit",     "description", "kind", "period",
                                           "total", "contexts", "heaviest",    NULL};
 static const char *const process_keys[] = {"pid",         "parent",      "command",   "arguments",
@@ -105,6 +105,22 @@ static void write_exit(struct json *j, const struct ctp_process *process)
         json_unsigned(j, "exit_signal", process->exit_value);
     else if (process->exit_kind == CTP_EXIT_EXEC)
         json_bool(j, "exit_exec", true);
+}
+
+static void write_times(struct json *j, const struct profile *p)
+{
+    json_open(j, "times", '[');
+    for (uint32_t i = 0; i < profile_time_run_count(p); i++) {
+        const struct ctp_time_run *run = profile_time_run(p, i);
+        json_open(j, NULL, '{');
+        json_unsigned(j, "metric", run->metric);
+        json_unsigned(j, "value", run->value);
+        json_unsigned(j, "count", run->count);
+        json_unsigned(j, "first_us", profile_run_us(p, run, false));
+        json_unsigned(j, "last_us", profile_run_us(p, run, true));
+        json_close(j, '}');
+    }
+    json_close(j, ']');
 }
 
 static void write_processes(struct json *j, const struct profile *p)
@@ -205,6 +221,7 @@ void profile_print_json(const struct profile *p, FILE *out)
     write_facts(j, p, CTP_SCOPE_PROFILE, 0, profile_keys);
     write_tree(j, p, &stats);
     write_metrics(j, p, &stats);
+    write_times(j, p);
     write_processes(j, p);
     write_threads(j, p);
     json_open(j, "epochs", '[');

@@ -4,6 +4,7 @@
  * matter.
  */
 #include "profile/profile_check.h"
+#include "profile/time_range.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -32,6 +33,8 @@ static const struct {
     [CTP_PARENTS] = {"node parents", sizeof(uint32_t), true},
     [CTP_NODE_FRAMES] = {"node frames", sizeof(uint32_t), true},
     [CTP_VALUES] = {"metric values", sizeof(uint64_t), true},
+    [CTP_TIME_RUNS] = {"time runs", sizeof(struct ctp_time_run), false},
+    [CTP_TIMES] = {"times", sizeof(struct ctp_time), true},
 };
 
 const char *profile_section_name(uint32_t kind)
@@ -276,6 +279,7 @@ void profile_rest(const struct profile *profile)
 
 void profile_close(struct profile *profile)
 {
+    profile_unrestrict(profile);
     free(profile->values);
     free(profile->hashed);
     free(profile->name);

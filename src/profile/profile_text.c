@@ -2,7 +2,8 @@
  * A profile's summary for people: `calltrail info`. It is meant to fit on a screen or two, so long
  * lists are cut and say so; the JSON has all of it.
  */
-#include "profile/profile.h"
+#include "base/vec.h"
+#include "profile/time_range.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -73,8 +74,13 @@ static void print_amount(FILE *out, uint64_t value, const char *unit)
     } else if (strcmp(unit, "bytes") == 0) {
         print_bytes(out, value);
     } else {
+        char *shown = must_strdup(unit);
+        size_t length = strlen(unit);
+        if (value == 1 && length >= 4 && unit[length - 1] == 's') /* "1 call" */
+            shown[length - 1] = '\0';
         fprintf(out, "%" PRIu64 " ", value);
-        print_clean(out, unit, TEXT_MAX_BYTES);
+        print_clean(out, shown, TEXT_MAX_BYTES);
+        free(shown);
     }
 }
 
@@ -128,8 +134,10 @@ static void print_command_line(FILE *out, const struct profile *p,
     }
 }
 
-static void print_times_and_exit(FILE *out, const struct ctp_process *process)
+static void print_times_and_exit(FILE *out, const struct profile *p, uint32_t index)
 {
+    const struct ctp_process *process = profile_process(p, index);
+    const struct ctp_fact *why = profile_find_fact(p, CTP_SCOPE_PROCESS, index, "restricted");
     const char *separator = "";
     time_t start = (time_t)(process->start_ns / 1000000000);
     struct tm local;
@@ -152,29 +160,38 @@ static void print_times_and_exit(FILE *out, const struct ctp_process *process)
         fprintf(out, "%sbecame another program (exec)", separator);
     else
         fprintf(out, "%sits end was not seen", separator);
-    if (process->flags & CTP_PROCESS_UNATTACHED)
+    if ((process->flags & CTP_PROCESS_UNATTACHED) && !why)
         fputs(", not measured", out);
+    if (why) {
+        fputs(", ", out);
+        print_clean(out, profile_string(p, (uint32_t)why->value), TEXT_MAX_BYTES);
+    }
     putc('\n', out);
 }
 
 /* The threads of a process, by looking through all of them: only LIST_MAX processes do so. */
 static void print_threads(FILE *out, const struct profile *p, uint32_t process)
 {
-    uint32_t count = 0;
+    uint64_t count = 0, shown = 0;
     for (uint32_t i = 0; i < profile_thread_count(p); i++)
-        count += profile_thread(p, i)->process == process;
-    fprintf(out, "      %" PRIu32 " thread%s", count, count == 1 ? "" : "s");
-    uint32_t shown = 0;
-    for (uint32_t i = 0; i < profile_thread_count(p) && shown < THREADS_MAX; i++) {
+        count += profile_thread(p, i)->process == process ? profile_thread_lives(p, i) : 0;
+    fprintf(out, "      %" PRIu64 " thread%s", count, count == 1 ? "" : "s");
+    for (uint32_t i = 0, listed = 0; i < profile_thread_count(p) && listed < THREADS_MAX; i++) {
         const struct ctp_thread *thread = profile_thread(p, i);
         if (thread->process != process)
             continue;
-        fputs(shown++ ? ", " : ": ", out);
+        listed++;
+        uint64_t lives = profile_thread_lives(p, i);
+        fputs(shown ? ", " : ": ", out);
+        shown += lives;
         print_clean(out, profile_string(p, thread->name), 32);
-        fprintf(out, " (%" PRIu32 ")", thread->tid);
+        if (lives > 1)
+            fprintf(out, " (the last of %" PRIu64 ": %" PRIu32 ")", lives, thread->tid);
+        else
+            fprintf(out, " (%" PRIu32 ")", thread->tid);
     }
     if (count > shown)
-        fprintf(out, " and %" PRIu32 " more", count - shown);
+        fprintf(out, " and %" PRIu64 " more", count - shown);
     putc('\n', out);
 }
 
@@ -200,12 +217,31 @@ static void print_processes(FILE *out, const struct profile *p, bool all)
             putc('\n', out);
         }
         fputs("      ", out);
-        print_times_and_exit(out, process);
+        print_times_and_exit(out, p, i);
         print_threads(out, p, i);
         if (all)
             print_facts(out, p, CTP_SCOPE_PROCESS, i, "      ");
     }
     print_cut(out, "  ", count > most ? count - most : 0);
+}
+
+/* How many samples of a metric have a time, and from when to when they came. */
+static void print_times(FILE *out, const struct profile *p, uint32_t metric)
+{
+    uint64_t count = 0, first = UINT64_MAX, last = 0;
+    for (uint32_t i = 0; i < profile_time_run_count(p); i++) {
+        const struct ctp_time_run *run = profile_time_run(p, i);
+        if (run->metric != metric)
+            continue;
+        uint64_t from = profile_run_us(p, run, false);
+        uint64_t to = profile_run_us(p, run, true);
+        first = from < first ? from : first;
+        last = to > last ? to : last;
+        count += run->count;
+    }
+    if (count)
+        fprintf(out, "      times of %" PRIu64 " samples, from %.3f s to %.3f s\n", count,
+                (double)first / 1e6, (double)last / 1e6);
 }
 
 static void print_metrics(FILE *out, const struct profile *p, const struct profile_stats *stats,
@@ -219,7 +255,8 @@ static void print_metrics(FILE *out, const struct profile *p, const struct profi
         print_clean(out, profile_string(p, metric->name), TEXT_MAX_BYTES);
         fputs(metric->kind == CTP_METRIC_AT_LEAST ? ": at least " : ": ", out);
         print_amount(out, stats->metrics[i].total, unit);
-        fprintf(out, " in %" PRIu32 " contexts", stats->metrics[i].contexts);
+        uint32_t contexts = stats->metrics[i].contexts;
+        fprintf(out, " in %" PRIu32 " context%s", contexts, contexts == 1 ? "" : "s");
         if (metric->kind == CTP_METRIC_EXACT)
             fputs(", exact", out);
         if (metric->kind == CTP_METRIC_SAMPLED && !metric->period)
@@ -234,6 +271,7 @@ static void print_metrics(FILE *out, const struct profile *p, const struct profi
             print_clean(out, profile_string(p, metric->description), TEXT_MAX_BYTES);
             putc('\n', out);
         }
+        print_times(out, p, i);
         if (all)
             print_facts(out, p, CTP_SCOPE_METRIC, i, "      ");
     }
@@ -242,12 +280,13 @@ static void print_metrics(FILE *out, const struct profile *p, const struct profi
 
 static void print_tree(FILE *out, const struct profile *p, const struct profile_stats *stats)
 {
+    uint32_t roots = profile_root_count(p);
     fprintf(out,
             "\nThe tree\n"
-            "  %" PRIu32 " nodes in %" PRIu32 " roots, %" PRIu32 " of them leaves\n"
+            "  %" PRIu32 " nodes in %" PRIu32 " root%s, %" PRIu32 " of them leaves\n"
             "  at most %" PRIu32 " frames deep, %.1f on average\n"
             "  %" PRIu32 " frames, %" PRIu32 " functions, %" PRIu32 " modules\n",
-            p->node_count, profile_root_count(p), stats->leaves, stats->max_depth,
+            p->node_count, roots, roots == 1 ? "" : "s", stats->leaves, stats->max_depth,
             stats->mean_depth, profile_frame_count(p), profile_function_count(p),
             profile_module_count(p));
     uint32_t epochs = profile_epoch_count(p);
@@ -308,6 +347,12 @@ static void print_quality(FILE *out, const struct profile *p)
             fprintf(out, ", %.0f Hz achieved", got);
         putc('\n', out);
     }
+    double untimed;
+    if (number(p, "times_lost", &untimed))
+        fprintf(out, "  the times of %.0f samples are not known\n", untimed);
+    if (number(p, "times_dropped", &untimed))
+        fprintf(out, "  %.0f times of samples are too many for a merged profile: it has none\n",
+                untimed);
     if (number(p, "walks_total", &walks) && number(p, "walks_complete", &complete) && walks > 0)
         fprintf(out, "  %.0f of %.0f stacks are complete\n", complete, walks);
     if (number(p, "verify_checked", &checked) && number(p, "verify_differ", &differ) && checked > 0)

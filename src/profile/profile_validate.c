@@ -221,8 +221,37 @@ static int check_fact(const struct place *at)
     return at->index ? check_fact_order(at, fact) : CT_OK;
 }
 
+static bool is_run_before(const struct ctp_time_run *a, const struct ctp_time_run *b)
+{
+    if (a->metric != b->metric)
+        return a->metric < b->metric;
+    return a->value != b->value ? a->value < b->value : a->span < b->span;
+}
+
+static int check_time_run(const struct place *at)
+{
+    const struct profile *p = at->profile;
+    const struct ctp_time_run *run = profile_time_run(p, at->index);
+    const struct ctp_time_run *before = profile_time_run(p, at->index - 1); /* of 0: none */
+    CT_TRY(check_index(at, "metric", run->metric, CTP_METRICS));
+    uint64_t expected = at->index ? (uint64_t)before->first + before->count : 0;
+    if (at->index && !is_run_before(before, run))
+        return bad_record(at, "it is out of order");
+    if (run->count == 0)
+        return bad_record(at, "it has no times");
+    if (run->first != expected)
+        return bad_record(at, "its times do not follow those of the run before it");
+    uint64_t end = expected + run->count;
+    uint32_t count = p->tables[CTP_TIMES].count;
+    return end > count ? bad_reference(at, "last time", end - 1, count) : CT_OK;
+}
+
 static int check_whole(const struct profile *p, struct ct_error *err)
 {
+    const struct ctp_time_run *run = profile_time_run(p, profile_time_run_count(p) - 1);
+    uint64_t timed = profile_time_run_count(p) ? (uint64_t)run->first + run->count : 0;
+    if (timed != p->tables[CTP_TIMES].count)
+        return ct_fail(err, "%s: times %" PRIu64 ": it belongs to no run", p->name, timed);
     const struct profile_table *processes = &p->tables[CTP_PROCESSES];
     const struct ctp_process *last = profile_process(p, processes->count - 1);
     uint64_t used = processes->count ? (uint64_t)last->first_argument + last->argument_count : 0;
@@ -241,7 +270,7 @@ int profile_check_tables(const struct profile *p, struct ct_error *err)
         [CTP_ARGUMENTS] = check_argument, [CTP_PROCESSES] = check_process,
         [CTP_THREADS] = check_thread,     [CTP_EPOCHS] = check_epoch,
         [CTP_METRICS] = check_metric,     [CTP_ROOTS] = check_root,
-        [CTP_FACTS] = check_fact,
+        [CTP_FACTS] = check_fact,         [CTP_TIME_RUNS] = check_time_run,
     };
     for (uint32_t kind = 0; kind < CTP_KIND_END; kind++) {
         if (!checks[kind])
@@ -336,11 +365,30 @@ static int check_values(const struct profile *p, struct ct_error *err)
     return CT_OK;
 }
 
+int profile_check_times(const struct profile *p, struct ct_error *err)
+{
+    const struct ctp_time *items = profile_times(p);
+    for (uint32_t r = 0; r < profile_time_run_count(p); r++) {
+        const struct ctp_time_run *run = profile_time_run(p, r);
+        for (uint32_t i = 0; i < run->count; i++) {
+            const struct ctp_time *t = &items[run->first + i];
+            if (t->node >= p->node_count)
+                return ct_fail(err, "%s: times %" PRIu32 ": its node does not exist", p->name,
+                               run->first + i);
+            if (i && (t->us < t[-1].us || (t->us == t[-1].us && t->node < t[-1].node)))
+                return ct_fail(err, "%s: times %" PRIu32 ": it is out of order", p->name,
+                               run->first + i);
+        }
+    }
+    return CT_OK;
+}
+
 /* ---- Bytes ----------------------------------------------------------------------------------- */
 
 static bool is_big(uint32_t kind)
 {
-    return kind == CTP_PARENTS || kind == CTP_NODE_FRAMES || kind == CTP_VALUES;
+    return kind == CTP_PARENTS || kind == CTP_NODE_FRAMES || kind == CTP_VALUES ||
+           kind == CTP_TIMES;
 }
 
 static int check_hash(const struct profile *p, uint32_t i, struct ct_error *err)
@@ -395,10 +443,22 @@ int profile_verify_values(const struct profile *p, uint32_t metric, struct ct_er
 {
     for (uint32_t i = 0; i < p->header->toc_count; i++) {
         const struct ctp_section *s = &p->sections[i];
+        if (s->kind == CTP_TIMES) /* code that reads them verifies them: profile_verify_times */
+            continue;
+        if (s->kind == CTP_VALUES && p->restricted) /* they were verified, and others are used */
+            continue;
         if (is_big(s->kind) && (s->kind != CTP_VALUES || metric == CTP_NONE || s->aux == metric))
             CT_TRY(check_hash(p, i, err));
     }
     return CT_OK;
+}
+
+int profile_verify_times(const struct profile *p, struct ct_error *err)
+{
+    for (uint32_t i = 0; i < p->header->toc_count; i++)
+        if (p->sections[i].kind == CTP_TIMES)
+            CT_TRY(check_hash(p, i, err));
+    return profile_check_times(p, err);
 }
 
 int profile_validate(const struct profile *p, struct ct_error *err)
@@ -407,5 +467,6 @@ int profile_validate(const struct profile *p, struct ct_error *err)
     CT_TRY(check_gaps(p, err));
     CT_TRY(profile_check_tables(p, err));
     CT_TRY(check_nodes(p, err));
+    CT_TRY(profile_check_times(p, err));
     return check_values(p, err);
 }

@@ -10,6 +10,7 @@
 #include "profile/profile_check.h"
 
 #include "base/strings.h"
+#include "profile/time_blocks.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -48,6 +49,7 @@ struct profile_writer {
     VEC(struct ctp_metric) metrics;
     VEC(struct ctp_root) roots;
     VEC(struct ctp_fact) facts;
+    struct time_blocks times;
 
     bool nodes_begun;
     uint32_t node_count;
@@ -101,9 +103,8 @@ static void write_at(struct profile_writer *w, uint64_t position, const void *by
 static uint32_t place_section(struct profile_writer *w, uint32_t kind, uint32_t aux, uint64_t count)
 {
     uint32_t size = profile_element_size(kind);
-    vec_push(&w->sections,
-             (struct ctp_section){
-                 .kind = kind, .element_size = size, .aux = aux, .offset = w->end, .count = count});
+    uint32_t flags = kind == CTP_TIME_RUNS || kind == CTP_TIMES ? CTP_OPTIONAL : 0;
+    vec_push(&w->sections, (struct ctp_section){kind, flags, size, aux, w->end, count, 0});
     w->end += (size * count + CTP_ALIGNMENT - 1) / CTP_ALIGNMENT * CTP_ALIGNMENT;
     return (uint32_t)(w->sections.count - 1);
 }
@@ -221,6 +222,7 @@ static void writer_free(struct profile_writer *w)
     vec_free(&w->facts);
     vec_free(&w->sections);
     vec_free(&w->check.roots);
+    time_blocks_free(&w->times);
     free(w->values);
     free(w->totals);
     free(w->path);
@@ -371,6 +373,12 @@ void profile_fact_string(struct profile_writer *w, enum ctp_scope scope, uint32_
     add_fact(w, scope, index, key, CTP_STRING, profile_add_string(w, value));
 }
 
+void profile_add_times(struct profile_writer *w, const struct ctp_time_run *run,
+                       const struct ctp_time *items, size_t count)
+{
+    time_blocks_add(&w->times, run, items, count);
+}
+
 /* ---- Nodes ----------------------------------------------------------------------------------- */
 
 void profile_begin_nodes(struct profile_writer *w, uint32_t node_count)
@@ -511,10 +519,13 @@ static void check_tables(struct profile_writer *w)
     VIEW(CTP_METRICS, metrics);
     VIEW(CTP_ROOTS, roots);
     VIEW(CTP_FACTS, facts);
+    VIEW(CTP_TIME_RUNS, times.runs);
+    VIEW(CTP_TIMES, times.items);
 #undef VIEW
     if (w->failed)
         return;
     if (profile_check_tables(&view, &w->error) != CT_OK ||
+        profile_check_times(&view, &w->error) != CT_OK ||
         node_check_frames(&w->check, w->path, (uint32_t)w->frames.count, &w->error) != CT_OK)
         w->failed = true;
 }
@@ -534,6 +545,8 @@ static void write_tables(struct profile_writer *w)
     write_table(w, CTP_METRICS, w->metrics.items, w->metrics.count);
     write_table(w, CTP_ROOTS, w->roots.items, w->roots.count);
     write_table(w, CTP_FACTS, w->facts.items, w->facts.count);
+    write_table(w, CTP_TIME_RUNS, w->times.runs.items, w->times.runs.count);
+    write_table(w, CTP_TIMES, w->times.items.items, w->times.items.count);
     /* Last, beside the table of contents: opening looks at both, and a disk is slow to seek. */
     write_table(w, CTP_STRINGS, w->strings.bytes.items, w->strings.bytes.count);
 }
@@ -557,26 +570,37 @@ static void write_frame_of_file(struct profile_writer *w)
     write_at(w, 0, &header, sizeof header);
 }
 
-int profile_writer_commit(struct profile_writer *w, struct ct_error *err)
+int profile_writer_finish(struct profile_writer *w, struct ct_error *err)
 {
     end_nodes(w);
     end_roots(w);
     if (w->facts.count)
         qsort_r(w->facts.items, w->facts.count, sizeof *w->facts.items, by_scope_and_key,
                 &w->strings);
+    if (!time_blocks_settle(&w->times))
+        fail(w, "there are too many times of samples");
     check_tables(w);
     if (!w->failed)
         write_tables(w);
     if (!w->failed)
         write_frame_of_file(w);
-    int status = CT_ERROR;
-    if (w->failed) {
-        if (err)
-            *err = w->error;
-        file_abandon(&w->file);
-    } else {
-        status = file_commit(&w->file, err);
-    }
+    if (!w->failed)
+        return CT_OK;
+    if (err)
+        *err = w->error;
+    profile_writer_abandon(w);
+    return CT_ERROR;
+}
+
+int profile_writer_place(struct profile_writer *w, struct ct_error *err)
+{
+    int status = file_commit(&w->file, err);
     writer_free(w);
     return status;
+}
+
+int profile_writer_commit(struct profile_writer *w, struct ct_error *err)
+{
+    CT_TRY(profile_writer_finish(w, err));
+    return profile_writer_place(w, err);
 }

@@ -42,8 +42,11 @@ const char *amount_text(const struct amount_scale *scale, uint64_t value, char *
         return text;
     }
     char number[AMOUNT_ROOM];
+    size_t length = strnlen(scale->unit, 12);
+    if (value == 1 && length >= 4 && scale->unit[length - 1] == 's') /* "1 call"; but "1 ns" */
+        length--;
     /* A unit comes from the file; one that is no word is not repeated in every row. */
-    snprintf(text, AMOUNT_ROOM, "%s %.12s", count_text(value, number), scale->unit);
+    snprintf(text, AMOUNT_ROOM, "%s %.*s", count_text(value, number), (int)length, scale->unit);
     return text;
 }
 

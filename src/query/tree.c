@@ -51,6 +51,18 @@ uint32_t tree_child(struct tree *tree, struct tree_index *index, uint32_t parent
     return tree->count++;
 }
 
+uint32_t tree_find(const struct tree *tree, const struct tree_index *index, uint32_t parent,
+                   uint32_t label)
+{
+    uint64_t at = slot_of(index, parent, label);
+    for (; index->slots[at]; at = (at + 1) & index->mask) {
+        const struct tree_node *node = &tree->nodes[index->slots[at]];
+        if (node->parent == parent && node->label == label)
+            break;
+    }
+    return index->slots[at];
+}
+
 static void count_sizes(struct tree *tree)
 {
     for (uint32_t i = 0; i < tree->count; i++)

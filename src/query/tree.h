@@ -42,6 +42,10 @@ struct tree_index {
 void tree_begin(struct tree *tree, struct tree_index *index, uint32_t room);
 uint32_t tree_child(struct tree *tree, struct tree_index *index, uint32_t parent, uint32_t label);
 
+/* The child of a label, if there is one; 0: there is none. */
+uint32_t tree_find(const struct tree *tree, const struct tree_index *index, uint32_t parent,
+                   uint32_t label);
+
 /* Starts to fetch what tree_child will look at. */
 void tree_prefetch(const struct tree_index *index, uint32_t parent, uint32_t label);
 

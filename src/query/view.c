@@ -262,17 +262,16 @@ int view_check_roots(const struct profile *p, struct ct_error *err)
  * Beside the metric, what it can be divided by: the same view of that. What has a cost and no
  * count, or the other way round, can make another tree; then there is none.
  */
-static void open_counts(struct view *view, const struct view_options *options)
+static int open_counts(struct view *view, const struct view_options *options, struct ct_error *err)
 {
     struct view_options same = *options;
     struct view other;
-    struct ct_error err;
     const struct count_kind *kind = count_find(view->profile, view->metric);
-    same.metric = kind ? kind->metric : NULL;
+    if (!kind || (kind->is_at_least && options->without_bounds))
+        return CT_OK;
+    same.metric = kind->metric;
     same.with_counts = false;
-    if (!kind || (kind->is_at_least && options->without_bounds) ||
-        view_open(view->profile, &same, &other, &err) != CT_OK)
-        return;
+    CT_TRY(view_open(view->profile, &same, &other, err));
     bool alike = other.tree.count == view->tree.count;
     for (uint32_t i = 1; alike && i < other.tree.count; i++)
         alike = other.tree.nodes[i].parent == view->tree.nodes[i].parent &&
@@ -284,6 +283,7 @@ static void open_counts(struct view *view, const struct view_options *options)
             view->counts[i] = kind->is_inclusive ? other.tree.totals[i] : other.tree.nodes[i].self;
     }
     view_close(&other);
+    return CT_OK;
 }
 
 static uint32_t callers_kept(const struct profile *profile, uint32_t metric)
@@ -317,10 +317,10 @@ int view_open(const struct profile *profile, const struct view_options *options,
         if (status == CT_OK) {
             tree_sum(&out->tree);
             if (options->with_counts)
-                open_counts(out, options);
-        } else {
-            view_close(out);
+                status = open_counts(out, options, err);
         }
+        if (status != CT_OK)
+            view_close(out);
     }
     free(chosen);
     idle_free(&idle);

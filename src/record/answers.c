@@ -63,12 +63,7 @@ static int find_plan(struct server *s, int file)
     bool wanted = is_wanted(s, path_of(file, path));
     if (wanted && plan_for_file(&s->maps.cache, path, &plan, NULL) != CT_OK)
         return -1;
-    int fd = memfd_create("plan", MFD_CLOEXEC);
-    if (fd >= 0 &&
-        write(fd, plan.header, plan.header->file_bytes) != (ssize_t)plan.header->file_bytes) {
-        close(fd);
-        fd = -1;
-    }
+    int fd = plan_descriptor(&plan);
     if (wanted)
         plan_close(&plan);
     return fd;
@@ -260,6 +255,12 @@ static void answer_several(struct server *s, struct channel_message *m, int fd,
         if (map >= 0)
             sent.items[sent.count++] = map;
     }
+    int vdso = are_there && m->module_bytes && sent.count < CHANNEL_MOST_FILES
+                   ? find_vdso(s, m->module_bytes)
+                   : -1;
+    m->module_bytes = vdso >= 0;
+    if (vdso >= 0)
+        sent.items[sent.count++] = vdso;
     reply(fd, m, &sent);
 }
 
@@ -274,20 +275,55 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
 }
 
 /* In doubt the runtime gets in, as it does into what is no program but has an interpreter. */
-static bool can_host(struct server *s, int file)
+static struct server_program program_of_file(struct server *s, int file)
 {
-    struct server_program found = {.is_host = true};
+    struct server_program found = {.is_host = true, .is_inside = true};
     struct ct_error why;
-    char path[PATH_BYTES];
+    char path[PATH_BYTES], name[ARENA_PROGRAM_BYTES];
     struct target_ways ways;
     if (fstat(file, &found.file) != 0)
-        return true;
+        return found;
     for (size_t i = 0; i < s->programs.count; i++)
         if (is_same_file(&s->programs.items[i].file, &found.file))
-            return s->programs.items[i].is_host;
-    found.is_host = target_check_host(path_of(file, path), &ways, &why) == CT_OK || !ways.outside;
+            return s->programs.items[i];
+    bool is_good = target_check_host(path_of(file, path), &ways, &why) == CT_OK;
+    found.is_host = is_good || !ways.outside;
+    found.is_inside = is_good || ways.inside;
+    if (!is_good) { /* "/proc/self/fd/7: is statically linked" */
+        const char *reason = strstr(why.text, ": ");
+        ssize_t length = readlink(path, name, sizeof name - 1);
+        found.path = must_format("%.*s", (int)(length > 0 ? length : 0), name);
+        found.why = must_strdup(reason ? reason + 2 : why.text);
+    }
     vec_push(&s->programs, found);
-    return found.is_host;
+    return found;
+}
+
+static void forget_stranger(struct server *s, uint32_t pid)
+{
+    for (size_t i = 0; i < s->strangers.count; i++) {
+        if (s->strangers.items[i].pid == pid) {
+            s->strangers.items[i] = s->strangers.items[--s->strangers.count];
+            return;
+        }
+    }
+}
+
+/* Notes what is about to run without being measured, which may be over before it is looked for. */
+static void note_stranger(struct server *s, uint32_t pid, const struct server_program *program)
+{
+    struct server_stranger found = {.pid = pid, .parent = UINT32_MAX, .why = program->why};
+    uint64_t parent = server_parent_of(pid);
+    for (size_t i = 0; i < s->arenas.count; i++) {
+        bool is_itself = s->arenas.items[i].pid == pid;
+        if (is_itself || (!found.is_exec && s->arenas.items[i].pid == parent)) {
+            found.parent = (uint32_t)i;
+            found.is_exec = is_itself;
+        }
+    }
+    snprintf(found.program, sizeof found.program, "%s", program->path);
+    forget_stranger(s, pid);
+    vec_push(&s->strangers, found);
 }
 
 /* Is it about a program that is started? */
@@ -295,15 +331,20 @@ static bool take_note(struct server *s, struct channel_message *m, int fd, int c
 {
     const struct server_outsiders *o = s->outsiders;
     uint32_t pid = (uint32_t)peer_pid(fd);
+    struct server_program program = {.is_host = true, .is_inside = true};
     bool is_host = true;
     switch (m->kind) {
     case CHANNEL_RUN:
-        is_host = came < 0 || can_host(s, came);
+        program = came < 0 ? program : program_of_file(s, came);
+        is_host = program.is_host;
+        if (!program.is_inside && (!o || is_host))
+            note_stranger(s, pid, &program);
         if (o)
             (is_host ? o->unexpect : o->expect)(o->context, pid);
         m->kind = is_host ? CHANNEL_RUN_WITH : CHANNEL_RUN_WITHOUT;
         break;
     case CHANNEL_NOT_RUN:
+        forget_stranger(s, pid);
         if (o)
             o->unexpect(o->context, pid);
         break;

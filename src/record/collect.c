@@ -2,12 +2,15 @@
 #include "record/collect_perf.h"
 
 #include "base/clock.h"
+#include "base/search.h"
 #include "profile/profile.h"
 #include "record/epochs.h"
 #include "record/frames.h"
 #include "record/grow.h"
 #include "record/language.h"
 #include "record/metrics.h"
+#include "record/sample_times.h"
+#include "record/strangers.h"
 #include "record/totals.h"
 
 #include <string.h>
@@ -25,13 +28,16 @@ struct collector {
     struct metric_set metrics;
     uint32_t engine_metrics; /* how many of them are the engine's */
     struct epochs epochs;
+    struct times times;
     bool is_whole;         /* the whole program was measured, but for what it paused itself */
     uint64_t end_ns;       /* of the current process, by the arena's clock; now, if it goes on */
     uint64_t known_end_ns; /* the same; 0, if it goes on or its end was not seen */
     uint64_t perf_rest[PERF_MOST_EVENTS]; /* what the kernel counted, and no context has */
     bool has_written_rest;
-    bool has_unknown_time;      /* some process ended without a word of its CPU time */
-    uint32_t outside_processes; /* that were recorded from outside, and */
+    bool has_unknown_time;           /* some process ended without a word of its CPU time */
+    double sum_utime_s, sum_stime_s; /* of all processes, each counted once, */
+    double going_on_utime_s, going_on_stime_s; /* and of those that nobody has waited for */
+    uint32_t outside_processes;                /* that were recorded from outside, and */
     uint64_t window_bytes, lost_in_ring;
     uint64_t io_rest[2]; /* bytes read and written by the current process, not attributed yet */
 };
@@ -91,7 +97,7 @@ static struct thread_times times_of(const struct collector *c, const struct aren
             known_ns +=
                 running_ns(&times, n) + *node_value(&c->metrics.layout, n, VALUE_BLOCKED_NS);
     }
-    known_ns += paused_ns;
+    known_ns += paused_ns + t->absent_ns;
     if (end_ns > start_ns && end_ns - start_ns > known_ns)
         times.rest.elapsed_ns = end_ns - start_ns - known_ns;
     return times;
@@ -215,6 +221,24 @@ static void order_by_roots(const struct grown_tree *g, const uint32_t *roots, si
     free(first);
 }
 
+/* A thread's nodes, with their numbers in the profile. */
+struct numbered {
+    const struct grown_tree *tree;
+    const struct tree_order *order;
+};
+
+/* Nodes that were measured are in order of their places. */
+static uint32_t number_of_place(const void *context, const struct arena_view *v, uint32_t place)
+{
+    const struct numbered *n = context;
+    const char *wanted = v->bytes + (uint64_t)place * 8;
+    size_t i, count = n->tree->measured.count;
+    SEARCH(i, count, (const char *)n->tree->measured.items[i] < wanted);
+    return i < count && (const char *)n->tree->measured.items[i] == wanted
+               ? number_of(n->order, (uint32_t)i)
+               : CTP_NONE;
+}
+
 static void write_thread(struct collector *c, const struct arena_view *v,
                          const struct arena_thread *t, const struct grown_tree *g, uint32_t thread,
                          uint32_t *next_node)
@@ -231,6 +255,7 @@ static void write_thread(struct collector *c, const struct arena_view *v,
     struct thread_times times = times_of(c, v, t, g);
     for (size_t i = 0; i < roots.count; i++)
         write_tree(c, v, g, thread, roots.items[i], &order, next_node, &times);
+    times_add_thread(&c->times, v, t, number_of_place, &(struct numbered){g, &order});
     vec_free(&roots);
     free(order.next);
     free(order.number);
@@ -283,6 +308,10 @@ static void add_thread(struct collector *c, const struct arena_view *v,
                              .start_ns = since_1970(h, t->start_ns),
                              .end_ns = since_1970(h, t->end_ns ? t->end_ns : c->known_end_ns)};
     uint32_t thread = profile_add_thread(c->writer, &out);
+    if (t->lives > 1)
+        profile_fact_u64(c->writer, CTP_SCOPE_THREAD, thread, "threads", t->lives);
+    if (t->lives > 1 && t->has_other_names)
+        profile_fact_u64(c->writer, CTP_SCOPE_THREAD, thread, "threads_of_other_names", 1);
     if (tree->items.count)
         write_thread(c, v, t, tree, thread, next_node);
     else if (has_rest(c))
@@ -338,24 +367,6 @@ static uint64_t known_end_of(const struct server *s, size_t i)
     if (server_arena_in_use(s, i))
         return 0;
     return a->header->said_ns ? a->header->said_ns : a->gone_ns;
-}
-
-/* Children that were seen, but never said hello. */
-static void add_unattached(struct collector *c)
-{
-    const struct server *s = c->recording->server;
-    for (size_t i = 0; i < s->strangers.count; i++) {
-        const struct server_stranger *stranger = &s->strangers.items[i];
-        struct ctp_process out = {.pid = stranger->pid,
-                                  .parent = stranger->parent,
-                                  .command = profile_add_string(c->writer, stranger->program),
-                                  .flags = CTP_PROCESS_UNATTACHED};
-        bool is_known = false;
-        for (size_t k = 0; k < s->arenas.count && !is_known; k++)
-            is_known = s->arenas.items[k].pid == stranger->pid;
-        if (!is_known)
-            profile_add_process(c->writer, &out, 0, NULL);
-    }
 }
 
 static uint32_t add_process(struct collector *c, size_t i)
@@ -471,6 +482,24 @@ static const char *restriction(const struct arena_header *h)
     return language_consequence(h->languages);
 }
 
+/*
+ * The kernel's sum has the processes that were waited for. Daemons are in it neither while they go
+ * on, nor when they have ended: their parent is init by then.
+ */
+static void add_times(struct collector *c, size_t i)
+{
+    const struct server *s = c->recording->server;
+    if (successor_of(s, i)) /* its time goes on */
+        return;
+    c->sum_utime_s += c->process.utime_s;
+    c->sum_stime_s += c->process.stime_s;
+    if (i && !is_same_process(&s->arenas.items[0], &s->arenas.items[i]) &&
+        server_arena_in_use(s, i)) {
+        c->going_on_utime_s += c->process.utime_s;
+        c->going_on_stime_s += c->process.stime_s;
+    }
+}
+
 static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
 {
     struct server_arena *a = &c->recording->server->arenas.items[i];
@@ -482,17 +511,21 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     c->end_ns = c->known_end_ns ? c->known_end_ns : now_ns();
     frames_begin(&c->frames, c->writer, &v, &c->recording->server->maps, h->pid);
     epochs_begin_arena(&c->epochs, &v);
+    times_begin_arena(&c->times, &v);
     find_io_rest(c, i);
     each_thread(c, &v, process, nodes, add_thread);
     c->process.arena_bytes = h->used;
     c->process.sites = h->sites;
     c->process.sites_not_edited = h->sites_not_edited;
     c->process.modules_not_edited = h->modules_not_edited;
+    c->process.functions_not_edited = h->functions_not_edited;
+    c->process.unknown_bytes = h->unknown_bytes;
     for (unsigned k = 0; k < ARENA_LOSSES; k++)
         c->process.lost += h->lost[k];
     c->process.threads_not_sampled = h->threads_not_sampled;
     c->process.utime_s = h->utime_ns ? (double)h->utime_ns / 1e9 : a->utime_s;
     c->process.stime_s = h->utime_ns ? (double)h->stime_ns / 1e9 : a->stime_s;
+    add_times(c, i);
     c->has_unknown_time |= c->process.utime_s == 0 && c->process.stime_s == 0 && a->is_gone;
     add_facts(c, CTP_SCOPE_PROCESS, process, &c->process);
     add_job(c, CTP_SCOPE_PROCESS, process);
@@ -505,6 +538,11 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
         profile_fact_string(c->writer, CTP_SCOPE_PROCESS, process, "restricted", consequence);
     totals_add(&c->all, &c->process);
     frames_end(&c->frames);
+}
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
 }
 
 int collect_profile(const struct recording *recording, struct ct_error *err)
@@ -523,6 +561,8 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     metrics_add_engine(&c.metrics, c.writer, kinds, c.engine_metrics);
     if (recording->perf)
         collect_perf(recording->perf, &c.metrics, c.writer, c.perf_rest);
+    times_begin(&c.times, c.writer, s, recording->ticks_per_ns);
+    c.times.metric = c.metrics.cpu;
     uint32_t nodes = 0;
     VEC(size_t) last_counts = {0};
     for (size_t i = 0; i < s->arenas.count; i++) {
@@ -540,10 +580,10 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
         c.last_count = last_counts.items[i];
         collect_arena(&c, i, &nodes);
     }
-    add_unattached(&c);
+    strangers_write(recording->server, c.writer);
     if (recording->has_usage) { /* the kernel's own sum, where there is one, is better */
-        c.all.utime_s = recording->utime_s;
-        c.all.stime_s = recording->stime_s;
+        c.all.utime_s = larger(recording->utime_s + c.going_on_utime_s, c.sum_utime_s);
+        c.all.stime_s = larger(recording->stime_s + c.going_on_stime_s, c.sum_stime_s);
     } else if (c.has_unknown_time) { /* a part is not the sum */
         c.all.utime_s = c.all.stime_s = 0;
     }
@@ -567,6 +607,7 @@ int collect_profile(const struct recording *recording, struct ct_error *err)
     if (c.metrics.cpu != CTP_NONE)
         add_facts(&c, CTP_SCOPE_METRIC, c.metrics.cpu, &c.all);
     epochs_end(&c.epochs);
+    times_end(&c.times);
     vec_free(&c.trees);
     vec_free(&last_counts);
     return profile_writer_commit(c.writer, err);

@@ -62,6 +62,9 @@ struct record_engine {
     void (*settings)(const void *options, const struct record_options *all,
                      uint64_t settings[ENGINE_SETTINGS]);
 
+    /* It works from outside alone; where the window of a stack ends, its height is kept. */
+    bool by_height;
+
     /* --- before the program starts --- */
     uint32_t events;           /* what is measured without -e: enum arena_event */
     uint64_t most_arena_bytes; /* how large an arena may get */

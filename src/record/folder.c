@@ -3,17 +3,27 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { PLACES = 3 };
+enum { PLACES = 4 };
 
 /* Where a folder may lie, best first; NULL: there is no such place. */
 static const char *place(unsigned i)
 {
-    return i == 0 ? "/dev/shm" : i == 1 ? getenv("TMPDIR") : "/tmp";
+    static const char *const names[PLACES] = {"/dev/shm", NULL, "/tmp", "/var/tmp"};
+    return i == 1 ? getenv("TMPDIR") : names[i];
+}
+
+bool folder_is_in_memory(const char *path)
+{
+    struct statfs system;
+    return statfs(path, &system) == 0 && (unsigned long)system.f_type == TMPFS_MAGIC;
 }
 
 static char *supervisor_file(const char *folder)
@@ -45,12 +55,12 @@ static bool sign(struct folder *f)
     return good;
 }
 
-int folder_make(struct folder *f, struct ct_error *err)
+static int make(struct folder *f, bool on_disk, struct ct_error *err)
 {
     int why = ENOENT;
     *f = (struct folder){.lock = -1};
     for (unsigned i = 0; i < PLACES; i++) {
-        if (!place(i))
+        if (!place(i) || (on_disk && folder_is_in_memory(place(i))))
             continue;
         f->path = must_format("%s/calltrail-XXXXXX", place(i));
         if (mkdtemp(f->path)) {
@@ -65,6 +75,25 @@ int folder_make(struct folder *f, struct ct_error *err)
         f->path = NULL;
     }
     return ct_fail_errno(err, why, "no folder for what is measured (tried /dev/shm and /tmp)");
+}
+
+int folder_make(struct folder *f, struct ct_error *err)
+{
+    return make(f, false, err);
+}
+
+int folder_make_on_disk(struct folder *f, struct ct_error *err)
+{
+    return make(f, true, err);
+}
+
+double folder_age_s(const char *path)
+{
+    char *supervisor = supervisor_file(path);
+    struct stat status;
+    double age_s = stat(supervisor, &status) == 0 ? difftime(time(NULL), status.st_mtime) : 0;
+    free(supervisor);
+    return age_s;
 }
 
 static int supervisor_of(int fd)

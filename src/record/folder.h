@@ -19,6 +19,13 @@ struct folder {
 /* Makes a private folder in shared memory, or where temporary files are. */
 int folder_make(struct folder *folder, struct ct_error *err);
 
+/* The same on a disk; an error where all places for temporary files are in memory, too. */
+int folder_make_on_disk(struct folder *folder, struct ct_error *err);
+
+/* Is that folder in memory? And how long is it since a supervisor began to work there? */
+bool folder_is_in_memory(const char *path);
+double folder_age_s(const char *path);
+
 /* Takes over a folder that was left behind; fails when its supervisor is alive. */
 int folder_take(struct folder *folder, const char *path, struct ct_error *err);
 

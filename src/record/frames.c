@@ -156,7 +156,7 @@ static uint32_t make_frame(struct frames *f, uint64_t key)
     uint32_t flags = KEY_FLAGS(key);
     struct ctp_frame out = {.offset = KEY_OFFSET(key), .module = CTP_NONE, .function = CTP_NONE};
     if (flags & KEY_GAP) {
-        out.offset = 0;
+        out.offset = KEY_OFFSET(key) == ARENA_GAP_HEIGHT ? (uint64_t)KEY_MODULE(key) * 8 : 0;
         out.gap =
             KEY_OFFSET(key) && KEY_OFFSET(key) < CTP_GAP_END ? KEY_OFFSET(key) : CTP_GAP_OTHER;
         return profile_add_frame(f->writer, &out);

@@ -82,6 +82,93 @@ void leftovers_print(FILE *out)
     vec_free(&left.paths);
 }
 
+/* What slices were counted from; a slice that was not finished is in the arenas still. */
+static void remove_slices(const char *path)
+{
+    DIR *folder = opendir(path);
+    for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;)
+        if (strncmp(entry->d_name, "slices.", 7) == 0)
+            unlinkat(dirfd(folder), entry->d_name, 0);
+    if (folder)
+        closedir(folder);
+}
+
+/* The arenas, as far as they are in use. */
+static bool copy_arenas(const struct server *s, const struct folder *to)
+{
+    bool good = true;
+    for (size_t i = 0; i < s->arenas.count && good; i++) {
+        const struct server_arena *a = &s->arenas.items[i];
+        uint64_t size = a->header->used < a->allocated ? a->header->used : a->allocated;
+        size = size < sizeof *a->header ? sizeof *a->header : size;
+        char *path = must_format("%s/%zu.arena", to->path, i);
+        int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        for (uint64_t done = 0; done < size && good;) {
+            ssize_t wrote = fd < 0 ? -1 : write(fd, (const char *)a->header + done, size - done);
+            good = wrote > 0;
+            done += good ? (uint64_t)wrote : 0;
+        }
+        if (fd >= 0)
+            good &= close(fd) == 0;
+        free(path);
+    }
+    return good;
+}
+
+static void remove_copies(const struct server *s, struct folder *to)
+{
+    for (size_t i = 0; i < s->arenas.count; i++) {
+        char *path = must_format("%s/%zu.arena", to->path, i);
+        unlink(path);
+        free(path);
+    }
+    folder_remove(to);
+}
+
+/* Where nothing can be said of it, or processes still write there, it stays as it is. */
+static void settle(const char *path, FILE *out)
+{
+    struct server server;
+    struct folder to;
+    struct stat status;
+    size_t in_use = 0;
+    if (stat(path, &status) != 0 || server_reopen(&server, path, NULL) != CT_OK)
+        return;
+    for (size_t i = 0; i < server.arenas.count; i++)
+        in_use += server_arena_in_use(&server, i);
+    bool moves = !in_use && folder_make_on_disk(&to, NULL) == CT_OK;
+    bool moved = moves && copy_arenas(&server, &to);
+    if (moves && !moved)
+        remove_copies(&server, &to);
+    if (moved)
+        remove_slices(path);
+    server_close(&server, !moved);
+    if (!moved)
+        return;
+    const struct timespec times[2] = {status.st_mtim, status.st_mtim};
+    utimensat(AT_FDCWD, to.path, times, 0);
+    char *about = describe(to.path);
+    fprintf(out,
+            "calltrail: a recording that was killed has left %s; it is in %s now: calltrail "
+            "recover -o FILE FOLDER, or calltrail doctor --clean\n",
+            about, to.path);
+    free(about);
+    folder_leave(&to);
+}
+
+void leftovers_settle(FILE *out)
+{
+    const double young_s = 600;
+    struct folder_list left = {0};
+    folder_list_left(&left);
+    for (size_t i = 0; i < left.paths.count; i++) {
+        if (folder_is_in_memory(left.paths.items[i]) && folder_age_s(left.paths.items[i]) > young_s)
+            settle(left.paths.items[i], out);
+        free(left.paths.items[i]);
+    }
+    vec_free(&left.paths);
+}
+
 int leftovers_remove(const char *folder, FILE *out, struct ct_error *err)
 {
     struct server server;
@@ -90,6 +177,8 @@ int leftovers_remove(const char *folder, FILE *out, struct ct_error *err)
     size_t in_use = 0;
     for (size_t i = 0; i < server.arenas.count; i++)
         in_use += server_arena_in_use(&server, i);
+    if (!in_use)
+        remove_slices(folder);
     server_close(&server, in_use != 0);
     if (in_use)
         return ct_fail(err, "%s: %zu process%s of that recording still run%s", folder, in_use,

@@ -39,6 +39,7 @@ struct record_options {
     struct perf_wanted perf;
     bool follow;
     bool verify;
+    bool no_times; /* when samples came is not kept */
     bool no_lines; /* function names only: debug information is not read */
     const struct record_engine *engine;
     const void *engine_options; /* its own */
@@ -50,7 +51,8 @@ struct record_options {
         VEC(pid_t) items;
     } pids; /* processes that run already, instead of a program */
     struct record_slices slices;
-    uint64_t window_bytes; /* of the stack, from outside; 0: as usual */
+    uint64_t window_bytes; /* of the stack, from outside, */
+    bool has_window;       /* if it is not as usual */
 };
 
 /* Runs the program to its end. `exit_status` is what the shell would have seen. */

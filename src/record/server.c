@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <x86intrin.h>
 
 /*
  * Address space that the program may have a limit on: a quarter of a gigabyte is ten million nodes.
@@ -202,6 +203,10 @@ void server_close(struct server *s, bool keep_arenas)
     }
     vec_free(&s->arenas);
     vec_free(&s->strangers);
+    for (size_t i = 0; i < s->programs.count; i++) {
+        free(s->programs.items[i].path);
+        free(s->programs.items[i].why);
+    }
     vec_free(&s->programs);
     for (unsigned i = 0; i < 2; i++)
         if (s->listeners[i] >= 0)
@@ -332,6 +337,12 @@ static bool is_known(const struct server *s, uint32_t pid)
         if (s->strangers.items[i].pid == pid)
             return true;
     return false;
+}
+
+uint64_t server_parent_of(uint64_t pid)
+{
+    struct process_state p;
+    return read_state(pid, &p) ? p.parent : 0;
 }
 
 static void look_for_strangers(struct server *s, size_t arena)
@@ -496,6 +507,11 @@ int server_make_arena(struct server *s, const struct channel_message *m, uint64_
                                       .paused = s->paused,
                                       .detach = s->is_over,
                                       .events = s->events};
+    if (s->keeps_times) {
+        a.header->clock_ns = start_ns;
+        a.header->clock_stamp = from_outside ? start_ns : __rdtsc();
+        a.header->time_chunks_left = TIME_MOST_CHUNKS;
+    }
     memcpy(a.header->settings, s->settings, sizeof s->settings);
     arena_lay_out(a.header);
     program_of(pid, a.header->program);

@@ -36,11 +36,13 @@ struct server_arena {
     uint64_t gone_ns;                      /* seen at this time of CLOCK_MONOTONIC; 0: not seen */
 };
 
-/* A child of a process that is recorded, of which nothing is known. */
+/* A child of a process that is recorded, of which nothing is known, or why it is not measured. */
 struct server_stranger {
     uint32_t pid;
-    uint32_t parent; /* index of the parent's arena */
+    uint32_t parent; /* index of the parent's arena, or of its own, of before an exec */
+    bool is_exec;
     char program[ARENA_PROGRAM_BYTES];
+    const char *why; /* "is statically linked: …"; NULL: not known */
 };
 
 /* Somebody who has asked for a map or a plan that is being made. */
@@ -68,6 +70,8 @@ struct server_outsiders {
 struct server_program {
     struct stat file;
     bool is_host;
+    bool is_inside;   /* the runtime gets in, though it may be able to do little */
+    char *path, *why; /* why it is no host; NULL: it is one */
 };
 
 struct server {
@@ -81,6 +85,7 @@ struct server {
     uint64_t settings[ENGINE_SETTINGS]; /* what of them is in the arenas */
     uint32_t flags;                     /* enum channel_flags */
     struct arena_events events;
+    bool keeps_times; /* of samples */
     bool is_outside;  /* processes do not say hello: the supervisor makes their arenas, */
     bool is_attached; /* and they ran before */
     bool paused, has_begun, is_over;         /* before, in and after --duration */
@@ -136,6 +141,9 @@ void server_look_around(struct server *server);
 
 /* Reads the kernel's counters of a process that is there, if only as a zombie (-e io). */
 void server_look_at_io(struct server *server, uint64_t pid);
+
+/* The number of a process's parent; 0: not known. */
+uint64_t server_parent_of(uint64_t pid);
 
 /* Whether the process that an arena belongs to is alive and may still write to it. */
 bool server_arena_in_use(const struct server *server, size_t index);

@@ -1,5 +1,6 @@
 #include "base/clock.h"
 #include "record/collect.h"
+#include "record/leftovers.h"
 #include "record/outside/outside_children.h"
 #include "record/outside/outside_run.h"
 #include "record/perf_samples.h"
@@ -211,7 +212,17 @@ static void say_what_was_not_edited(const struct server_arena *a)
                 "calltrail: pid %u: calls after ct_resume were not counted: it had other "
                 "threads then; --delay and --duration choose a time for all threads\n",
                 (unsigned)a->pid);
-    if (h->is_too_high)
+    if (h->is_too_high == ARENA_GAVE_WAY)
+        fprintf(stderr,
+                "calltrail: pid %u: its calls were not counted any more from when it mapped memory "
+                "at a fixed place between 2 and 4 GB, where engine exact had its own\n",
+                (unsigned)a->pid);
+    else if (h->is_too_high == ARENA_STOOD_IN_THE_WAY)
+        fprintf(stderr,
+                "calltrail: pid %u: a call that maps memory at a fixed place between 2 and 4 GB "
+                "failed: engine exact has its own there; engine sample has not\n",
+                (unsigned)a->pid);
+    else if (h->is_too_high)
         fprintf(stderr,
                 "calltrail: pid %u: its calls were not counted: too little of its address space "
                 "between 2 and 4 GB is free; see its limits (ulimit -v)\n",
@@ -428,6 +439,13 @@ static uint64_t choose_period_ns(const struct record_options *options,
     return tick_ns ? tick_ns : seldom_ns;
 }
 
+/* Samples of the kernel's events are charged to threads by number; a trace has them one by one. */
+static bool needs_threads_apart(const struct record_options *options)
+{
+    const struct record_engine *engine = options->engine;
+    return options->perf.count || (engine->output && engine->output(options->engine_options));
+}
+
 static int open_server(struct server *server, const struct record_options *options,
                        struct ct_error *err)
 {
@@ -435,7 +453,9 @@ static int open_server(struct server *server, const struct record_options *optio
     struct arena_events events = choose_events(options);
     uint32_t flags = (options->follow ? CHANNEL_FOLLOW : 0u) |
                      (options->verify ? CHANNEL_VERIFY : 0u) |
-                     (engine->edits && options->duration_s > 0 ? CHANNEL_DETACHES : 0u);
+                     (engine->edits && options->duration_s > 0 ? CHANNEL_DETACHES : 0u) |
+                     (needs_threads_apart(options) ? CHANNEL_APART : 0u);
+    leftovers_settle(stderr);
     CT_TRY(server_open(server, choose_period_ns(options, &events), flags, err));
     if (server->maps.cache.warning.text[0])
         fprintf(stderr, "calltrail: warning: %s\n", server->maps.cache.warning.text);
@@ -446,6 +466,8 @@ static int open_server(struct server *server, const struct record_options *optio
     if (engine->settings)
         engine->settings(options->engine_options, options, server->settings);
     server->events = events;
+    server->keeps_times =
+        !options->no_times && options->slices.every_s <= 0 && (events.mask & EVENT_CPU);
     return CT_OK;
 }
 

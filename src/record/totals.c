@@ -36,6 +36,8 @@ void totals_add(struct totals *sum, const struct totals *part)
     sum->sites += part->sites;
     sum->sites_not_edited += part->sites_not_edited;
     sum->modules_not_edited += part->modules_not_edited;
+    sum->functions_not_edited += part->functions_not_edited;
+    sum->unknown_bytes += part->unknown_bytes;
     sum->lost += part->lost;
     sum->merged += part->merged;
     sum->handler_ticks += part->handler_ticks;
@@ -101,6 +103,8 @@ void totals_write(const struct totals *t, const struct fact_kinds *kinds, struct
         profile_fact_u64(w, scope, index, "sites", t->sites);
         profile_fact_u64(w, scope, index, "sites_not_edited", t->sites_not_edited);
         profile_fact_u64(w, scope, index, "modules_not_edited", t->modules_not_edited);
+        profile_fact_u64(w, scope, index, "functions_not_edited", t->functions_not_edited);
+        profile_fact_u64(w, scope, index, "code_not_edited_bytes", t->unknown_bytes);
     }
     profile_fact_u64(w, scope, index, "verify_checked", t->checked);
     profile_fact_u64(w, scope, index, "verify_differ", t->differ);

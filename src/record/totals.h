@@ -10,9 +10,10 @@ struct totals {
     uint64_t samples, complete, guessed; /* of walks: those with a frame that is a guess */
     uint64_t cut_by_window;              /* of samples from outside */
     uint64_t walked, checked, differ, lost, merged, threads_not_sampled;
-    uint64_t differ_by_cfi, differ_by_frame_pointers;     /* of those that differ */
-    uint64_t sites, sites_not_edited, modules_not_edited; /* of the editor */
-    uint64_t engine[ENGINE_SUMS];                         /* the engine's own */
+    uint64_t differ_by_cfi, differ_by_frame_pointers; /* of those that differ */
+    uint64_t sites, sites_not_edited, modules_not_edited, functions_not_edited,
+        unknown_bytes;            /* of the editor */
+    uint64_t engine[ENGINE_SUMS]; /* the engine's own */
     uint64_t handler_ticks;
     uint64_t arena_bytes;
     uint64_t histogram[ARENA_HISTOGRAM]; /* of the handler's time, in ticks */

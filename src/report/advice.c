@@ -9,11 +9,11 @@
 #include <string.h>
 
 /* Below so many samples a share of 10% is off by four points, five times of a hundred. */
-enum { SAMPLES_ENOUGH = 200 };
+enum { SAMPLES_ENOUGH = 200, SAMPLES_WISHED = 1000 };
 
 /* In per cent: what is not worth a word, and when most of a run is spent elsewhere. */
 static const double LOST_MOST = 1, CALLERS_MOST = 5, NAMELESS_MOST = 5, COVERED_LEAST = 80,
-                    WAITING_MOST = 50, KERNEL_MOST = 40;
+                    WAITING_MOST = 50, KERNEL_MOST = 40, SAMPLED_LEAST = 5;
 
 /* A run that is over at once says nothing about waiting. */
 static const double SECONDS_LEAST = 0.1;
@@ -43,6 +43,23 @@ static bool is_user_time(const struct view *view)
 
 /* ---- What is bad ----------------------------------------------------------------------------- */
 
+/* Memory is sampled by bytes, and a smaller step costs little where there is little of it. */
+static void about_bytes(const struct view *view, struct advice *a)
+{
+    const struct ctp_metric *metric = metric_of(view);
+    const char *name = profile_string(view->profile, metric->name);
+    bool is_heap = strncmp(name, "heap_", 5) == 0;
+    uint64_t samples = metric->period ? view->total / metric->period : 0, step = metric->period;
+    char number[AMOUNT_ROOM];
+    if (metric->period <= 1 || samples >= SAMPLES_ENOUGH ||
+        (!is_heap && strcmp(name, "malloc") != 0))
+        return;
+    while (step > 1 && view->total / step < SAMPLES_WISHED)
+        step /= 2;
+    say(a, true, "only about %s sample%s: shares are rough (record -e %s/%" PRIu64 ")",
+        count_text(samples, number), samples == 1 ? "" : "s", is_heap ? "heap" : name, step);
+}
+
 static void about_samples(const struct view *view, struct advice *a)
 {
     const struct ctp_metric *metric = metric_of(view);
@@ -56,9 +73,13 @@ static void about_samples(const struct view *view, struct advice *a)
             100 * lost / (samples + lost),
             ring > 0 ? "they came faster than they were read (a lower -F helps)"
                      : "the program blocked signals, or ran on stacks too small for a handler");
-    if (samples >= SAMPLES_ENOUGH)
+    metric_number(view, "rate_asked_hz", &rate);
+    double each = metric->period ? (double)metric->period : rate > 0 ? 1e9 / rate : 0;
+    /* Of wall time, waiting is measured: how rough the rest is matters where it is much. */
+    if (samples >= SAMPLES_ENOUGH ||
+        (each > 0 && samples * each * 100 < SAMPLED_LEAST * (double)view->total))
         return;
-    if (is_user_time(view) && metric_number(view, "rate_asked_hz", &rate) && rate < 4999)
+    if (is_user_time(view) && rate > 0 && rate < 4999)
         snprintf(higher, sizeof higher, ", or record -F 4999");
     if (samples < 1)
         say(a, true, "no samples: it took hardly any CPU time (run it longer%s)", higher);
@@ -82,9 +103,38 @@ static void about_callers(const struct view *view, struct advice *a)
             most = tree->totals[i];
             label = tree->nodes[i].label;
         }
-    say(a, true, "callers are missing for %.1f%% of the cost, mostly: %s",
+    bool by_height = label != TREE_NONE && view->labels.items.items[label].number == CTP_GAP_HEIGHT;
+    say(a, true, "callers are missing for %.1f%% of the cost, mostly: %s%s",
         share_percent(missing, view->total),
-        label == TREE_NONE ? "?" : label_name(&view->labels, label, text, sizeof text));
+        label == TREE_NONE ? "?" : label_name(&view->labels, label, text, sizeof text),
+        by_height ? " (calltrail infer finds them)" : "");
+}
+
+static uint64_t sum_of(const struct profile *p, uint32_t index)
+{
+    uint64_t sum = 0;
+    struct ct_error err;
+    if (index == CTP_NONE || profile_verify_values(p, index, &err) != CT_OK)
+        return 0;
+    for (uint32_t i = 0; i < p->node_count; i++)
+        sum += profile_value(p, index, i);
+    return sum;
+}
+
+/* Callers that calltrail infer has found: what is not certain is said. */
+static void about_inferred(const struct view *view, struct advice *a)
+{
+    const struct profile *p = view->profile;
+    if (!profile_find_fact(p, CTP_SCOPE_PROFILE, 0, "completed_by"))
+        return;
+    uint64_t whole = sum_of(p, 0), ambiguous = sum_of(p, profile_find_metric(p, "ambiguous"));
+    uint64_t likely = sum_of(p, profile_find_metric(p, "likely"));
+    say(a, ambiguous != 0 || likely != 0,
+        "callers were inferred by a map of paths: for %.1f%% of the cost one path, for %.1f%% "
+        "likely, "
+        "and %.1f%% is split among several paths (--metric ambiguous shows where)",
+        share_percent(sum_of(p, profile_find_metric(p, "precise")), whole),
+        share_percent(likely, whole), share_percent(ambiguous, whole));
 }
 
 static void about_verified(const struct view *view, struct advice *a)
@@ -100,13 +150,26 @@ static void about_unmeasured(const struct view *view, struct advice *a)
 {
     const struct profile *p = view->profile;
     double threads = 0;
-    unsigned processes = 0;
+    uint32_t processes = 0, first = 0;
     metric_number(view, "threads_not_sampled", &threads);
-    for (uint32_t i = 0; i < profile_process_count(p); i++)
-        processes += (profile_process(p, i)->flags & CTP_PROCESS_UNATTACHED) != 0;
-    if (threads > 0 || processes)
-        say(a, true, "%.0f thread%s and %u process%s were seen, but not measured", threads,
-            threads == 1 ? "" : "s", processes, processes == 1 ? "" : "es");
+    for (uint32_t i = profile_process_count(p); i-- > 0;) {
+        if (profile_process(p, i)->flags & CTP_PROCESS_UNATTACHED) {
+            processes++;
+            first = i;
+        }
+    }
+    if (threads > 0)
+        say(a, true, "%.0f thread%s seen, but not measured", threads,
+            threads == 1 ? " was" : "s were");
+    if (!processes)
+        return;
+    const char *path = profile_string(p, profile_process(p, first)->command);
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    char others[48] = "";
+    if (processes > 1)
+        snprintf(others, sizeof others, " and %" PRIu32 " more", processes - 1);
+    say(a, true, "%" PRIu32 " process%s seen, but not measured: %.60s%s (info says why)", processes,
+        processes == 1 ? " was" : "es were", name, others);
 }
 
 static void about_coverage(const struct view *view, struct advice *a)
@@ -209,7 +272,9 @@ struct advice advice_about(const struct view *view)
 {
     struct advice a = {0};
     about_samples(view, &a);
+    about_bytes(view, &a);
     about_callers(view, &a);
+    about_inferred(view, &a);
     about_verified(view, &a);
     about_unmeasured(view, &a);
     about_coverage(view, &a);

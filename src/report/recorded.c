@@ -2,8 +2,8 @@
 
 #include "query/amount.h"
 #include "query/facts.h"
+#include "query/shorten.h"
 #include "report/advice.h"
-#include "report/shorten.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  */
 #include "report/report_diff.h"
 
-#include "report/shorten.h"
+#include "query/shorten.h"
 
 #include <inttypes.h>
 #include <math.h>

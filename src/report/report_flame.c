@@ -4,8 +4,8 @@
  */
 #include "base/utf8.h"
 #include "query/outline.h"
+#include "query/shorten.h"
 #include "report/report.h"
-#include "report/shorten.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,6 +4,7 @@
  * The view has a label for every line of the function, so that filters apply here as everywhere. A
  * line that is on a path twice, by recursion, is counted once.
  */
+#include "query/lines.h"
 #include "query/source_text.h"
 #include "report/report.h"
 
@@ -12,85 +13,6 @@
 
 /* Lines without cost that are shown around those that have some. */
 enum { CONTEXT_LINES = 3 };
-
-struct line_row {
-    uint32_t file; /* in the texts of the labels */
-    uint32_t line; /* 0: not known */
-    uint64_t self, total;
-    uint32_t end; /* of the subtree that was counted last */
-};
-
-struct line_rows {
-    VEC(struct line_row) items;
-    uint32_t *of_label; /* row + 1 */
-    uint64_t self, total;
-};
-
-static uint32_t row_for(struct line_rows *rows, uint64_t place)
-{
-    uint32_t file = (uint32_t)(place >> 32), line = (uint32_t)place;
-    for (uint32_t i = 0; i < rows->items.count; i++)
-        if (rows->items.items[i].file == file && rows->items.items[i].line == line)
-            return i;
-    vec_push(&rows->items, (struct line_row){.file = file, .line = line});
-    return (uint32_t)rows->items.count - 1;
-}
-
-static struct line_rows sum_up(const struct view *view, const bool *wanted)
-{
-    const struct tree *tree = &view->tree;
-    const struct labels *labels = &view->labels;
-    struct line_rows rows = {0};
-    rows.of_label = must_calloc(labels->items.count + 1, sizeof *rows.of_label);
-    for (uint32_t i = 0; i < labels->items.count; i++)
-        if (wanted[i])
-            rows.of_label[i] = row_for(&rows, labels->items.items[i].place) + 1;
-    for (uint32_t i = 1, outside = 0; i < tree->count; i++) {
-        uint32_t index = rows.of_label[tree->nodes[i].label];
-        if (!index)
-            continue;
-        struct line_row *row = &rows.items.items[index - 1];
-        row->self += tree->nodes[i].self;
-        rows.self += tree->nodes[i].self;
-        if (i >= row->end) {
-            row->total += tree->totals[i];
-            row->end = i + tree->sizes[i];
-        }
-        if (i >= outside) {
-            rows.total += tree->totals[i];
-            outside = i + tree->sizes[i];
-        }
-    }
-    return rows;
-}
-
-struct ordering {
-    const struct line_rows *rows;
-    const struct labels *labels;
-};
-
-static uint64_t file_self(const struct line_rows *rows, uint32_t file)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < rows->items.count; i++)
-        sum += rows->items.items[i].file == file ? rows->items.items[i].total : 0;
-    return sum;
-}
-
-/* The file with the greatest cost first, then by line. */
-static int compare(const void *a, const void *b, void *context)
-{
-    const struct ordering *o = context;
-    const struct line_row *x = a, *y = b;
-    if (x->file != y->file) {
-        uint64_t first = file_self(o->rows, x->file), second = file_self(o->rows, y->file);
-        if (first != second)
-            return first > second ? -1 : 1;
-        return strcmp(strings_get(&o->labels->texts, x->file),
-                      strings_get(&o->labels->texts, y->file));
-    }
-    return (x->line > y->line) - (x->line < y->line);
-}
 
 static void print_row(struct sheet *sheet, const struct line_row *row, const char *file,
                       const struct source_text *text)
@@ -148,8 +70,7 @@ void report_lines(struct sheet *sheet, const struct report_options *options, con
         {COLUMN_HIDDEN, "", "total"},
     };
     const struct labels *labels = &sheet->view->labels;
-    struct line_rows rows = sum_up(sheet->view, wanted);
-    struct ordering ordering = {&rows, labels};
+    struct line_rows rows = line_rows(sheet->view, wanted);
     uint64_t min = report_min_total(sheet->view, options), left_out = 0;
     report_note_function(sheet, options->function, rows.self, rows.total);
     struct line_rows kept = {0};
@@ -159,8 +80,6 @@ void report_lines(struct sheet *sheet, const struct report_options *options, con
         else
             left_out += rows.items.items[i].total != 0;
     struct line_row *items = kept.items.items;
-    if (kept.items.count)
-        qsort_r(items, kept.items.count, sizeof *items, compare, &ordering);
     sheet_begin(sheet, "rows", NULL, columns, 7);
     for (size_t i = 0, end; i < kept.items.count; i = end) {
         for (end = i + 1; end < kept.items.count && items[end].file == items[i].file;)
@@ -169,7 +88,6 @@ void report_lines(struct sheet *sheet, const struct report_options *options, con
                    &options->sources);
     }
     sheet_end(sheet, left_out);
-    free(rows.of_label);
-    vec_free(&rows.items);
+    line_rows_free(&rows);
     vec_free(&kept.items);
 }

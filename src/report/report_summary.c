@@ -4,11 +4,12 @@
  */
 #include "query/digest.h"
 #include "query/facts.h"
+#include "query/name_parts.h"
+#include "query/shorten.h"
 #include "query/wrappers.h"
 #include "report/advice.h"
 #include "report/drawing.h"
 #include "report/report.h"
-#include "report/shorten.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -31,7 +32,10 @@ static const double DIGEST_MIN_SHARE = 1;
 static void note_processes(struct sheet *sheet)
 {
     const struct profile *p = sheet->view->profile;
-    uint32_t count = profile_process_count(p), threads = profile_thread_count(p);
+    uint32_t count = profile_process_count(p);
+    uint64_t threads = 0;
+    for (uint32_t i = 0; i < profile_thread_count(p); i++)
+        threads += profile_thread_lives(p, i);
     char command[COMMAND_BYTES + 8] = "", ran[48] = "", more[96] = "";
     const struct ctp_process *process = count ? profile_process(p, 0) : NULL;
     const char *argument;
@@ -50,7 +54,7 @@ static void note_processes(struct sheet *sheet)
     used = (size_t)snprintf(more, sizeof more, "%s (pid %" PRIu32, ran, process->pid);
     if (count > 1)
         used += (size_t)snprintf(more + used, sizeof more - used, ", %" PRIu32 " processes", count);
-    snprintf(more + used, sizeof more - used, ", %" PRIu32 " thread%s)", threads,
+    snprintf(more + used, sizeof more - used, ", %" PRIu64 " thread%s)", threads,
              threads == 1 ? "" : "s");
     char *clean = text_clean(*command ? command : profile_string(p, process->command));
     size_t columns = sheet->terminal->columns, least = columns / 3;
@@ -121,9 +125,59 @@ static uint32_t *nodes_of(const struct view *view, uint32_t first, uint32_t last
     return nodes.items;
 }
 
-/* "a → b → c" in so many columns: all of it, or its ends, or where it ends. To be freed. */
+/* Code of the C++ library has been compiled into the program, and is not what people wrote. */
+static bool is_of_library(const struct view *view, uint32_t node)
+{
+    char text[1024];
+    const char *name = label_name(&view->labels, view->tree.nodes[node].label, text, sizeof text);
+    name += name_parts(name).start;
+    return strncmp(name, "std::", 5) == 0 || strncmp(name, "__gnu_cxx::", 11) == 0;
+}
+
+/* Where a chain ends in a library, the last function between its ends that is people's own: of the
+ * module that it begins in. 0: there is none. */
+static uint32_t last_own(const struct view *view, const uint32_t *nodes, uint32_t count)
+{
+    const struct label *labels = view->labels.items.items;
+    const struct tree_node *tree = view->tree.nodes;
+    uint32_t own = labels[tree[nodes[0]].label].module, last = nodes[count - 1];
+    if (labels[tree[last].label].module == own && !is_of_library(view, last))
+        return 0;
+    for (uint32_t i = count - 1; i-- > 1;)
+        if (labels[tree[nodes[i]].label].module == own && !is_of_library(view, nodes[i]))
+            return i;
+    return 0;
+}
+
+/* The ends of a chain, and what people wrote between them: "main → f → … → std::g". NULL: there is
+ * no such, or no room for it. */
+static char *chain_through_own(const struct sheet *sheet, const uint32_t *nodes, uint32_t count,
+                               const char *arrow, const char *dots, size_t columns)
+{
+    const struct tree_node *tree = sheet->view->tree.nodes;
+    uint32_t own = last_own(sheet->view, nodes, count);
+    bool dots_before = own > 1, dots_behind = own + 2 < count;
+    size_t between = 2 * text_columns(arrow) + (dots_before + dots_behind) * text_columns(dots);
+    if (own == 0 || columns < between + 36)
+        return NULL;
+    size_t left = columns - between;
+    char *first = sheet_label(sheet, tree[nodes[0]].label, false, left / 4);
+    left -= text_columns(first);
+    char *middle = sheet_label(sheet, tree[nodes[own]].label, false, left / 2);
+    left -= text_columns(middle);
+    char *last = sheet_label(sheet, tree[nodes[count - 1]].label, false, left);
+    char *text = must_format("%s%s%s%s%s%s%s", first, arrow, dots_before ? dots : "", middle, arrow,
+                             dots_behind ? dots : "", last);
+    free(first);
+    free(middle);
+    free(last);
+    return text;
+}
+
+/* "a → b → c" in so many columns: all of it, or its ends (and, `by_own`, what people wrote between
+ * them), or where it ends. To be freed. */
 static char *chain_text(const struct sheet *sheet, const uint32_t *nodes, uint32_t count,
-                        bool with_module, size_t columns)
+                        bool with_module, bool by_own, size_t columns)
 {
     const struct tree *tree = &sheet->view->tree;
     bool unicode = sheet->terminal->unicode;
@@ -145,6 +199,9 @@ static char *chain_text(const struct sheet *sheet, const uint32_t *nodes, uint32
     if (text_columns(text) <= columns || sheet->terminal->full_names)
         return text;
     free(text);
+    text = by_own ? chain_through_own(sheet, nodes, count, arrow, dots, columns) : NULL;
+    if (text)
+        return text;
     uint32_t first_label = tree->nodes[nodes[0]].label;
     uint32_t last_label = tree->nodes[nodes[count - 1]].label;
     size_t between = text_columns(arrow) + (count > 2 ? text_columns(dots) : 0);
@@ -172,7 +229,7 @@ static void print_digest(struct sheet *sheet, const struct digest *digest)
     if (count == 1 && is_beginning(view, path[0]))
         count = 0;
     char *above =
-        chain_text(sheet, path, count, false, sheet->terminal->columns - SHARE_COLUMNS - 12);
+        chain_text(sheet, path, count, false, true, sheet->terminal->columns - SHARE_COLUMNS - 12);
     char *title = must_format(*above ? "function, below %s" : "function", above);
     const struct column columns[] = {{COLUMN_SHARE, "total", "total_share"},
                                      {COLUMN_SHARE, "self", "self_share"},
@@ -190,7 +247,7 @@ static void print_digest(struct sheet *sheet, const struct digest *digest)
         uint32_t *nodes =
             nodes_of(view, digest->chains.items[i].first, digest->chains.items[i].last, &count);
         bool other = strcmp(outer, label_module(&view->labels, row->label)) != 0;
-        char *chain = chain_text(sheet, nodes, count, other,
+        char *chain = chain_text(sheet, nodes, count, other, false,
                                  sheet->terminal->columns - SHARE_COLUMNS - text_columns(prefix));
         char *text = must_format("%s%s", prefix, chain);
         sheet_row(sheet, (struct cell[]){{.number = view->tree.totals[nodes[0]]},

@@ -1,6 +1,6 @@
 #include "report/sheet.h"
 
-#include "report/shorten.h"
+#include "query/shorten.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 enum {
     LABEL_LEAST_COLUMNS = 24, /* names have room for these, or numbers go */
-    NAME_LEAST_COLUMNS = 10,  /* a name gets at least these, however narrow the terminal is */
+    NAME_LEAST_COLUMNS = 6,   /* a name gets at least these, however narrow the terminal is */
     PATH_HEAD_FRAMES = 8,     /* outermost frames of a long path that people see… */
     PATH_TAIL_FRAMES = 24,    /* …and innermost ones */
     TEXT_COLUMNS = 16,
@@ -430,9 +430,9 @@ static void print_text_row(struct sheet *sheet, const struct cell *cells)
             continue;
         case COLUMN_CODE: {
             char *clean = text_clean(cell->text);
-            size_t left = sheet->terminal->columns > used + strlen(space) + LABEL_LEAST_COLUMNS
+            size_t left = sheet->terminal->columns > used + strlen(space) + NAME_LEAST_COLUMNS
                               ? sheet->terminal->columns - used - strlen(space)
-                              : LABEL_LEAST_COLUMNS;
+                              : NAME_LEAST_COLUMNS;
             text_cut(clean, left);
             fprintf(out, "%s%s", *clean ? space : "", clean);
             free(clean);

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define ARENA_MAGIC   UINT64_C(0x0a616e6572616c6c) /* "llarena\n" */
-#define ARENA_VERSION 12
+#define ARENA_VERSION 13
 
 enum {
     ARENA_NAME_BYTES = 16,
@@ -89,6 +89,14 @@ struct arena_change {
 
 enum { ARENA_CHANGES = 256 };
 
+/* Where an arena lies that its engine wants low. */
+enum arena_height {
+    ARENA_IS_LOW,
+    ARENA_WITHOUT_ROOM, /* there was no room: nothing is edited */
+    ARENA_GAVE_WAY, /* the program mapped memory in its place: nothing was counted from then on */
+    ARENA_STOOD_IN_THE_WAY /* the same, and the program could not have it: it had other threads */
+};
+
 struct arena_header {
     uint64_t magic;
     uint32_t version;
@@ -119,12 +127,14 @@ struct arena_header {
     uint64_t settings[ENGINE_SETTINGS];       /* the engine's options */
     uint64_t engine_process[ENGINE_PROCESS];  /* what it says of the process */
     _Atomic uint64_t sites, sites_not_edited; /* of the modules that were edited */
-    _Atomic uint32_t modules_not_edited;      /* of those that were to be */
+    _Atomic uint64_t unknown_bytes;           /* of their code, in which no site was looked for, */
+    _Atomic uint32_t functions_not_edited; /* and their functions that are not all instructions */
+    _Atomic uint32_t modules_not_edited;   /* of those that were to be */
     uint32_t not_resumed; /* the program paused and went on, and its calls are not counted since */
-    _Atomic uint32_t detach; /* the supervisor's word: put the code back */
-    uint32_t is_detached;    /* and it is */
-    uint32_t is_too_high;    /* the engine wants it low, and there was no room: nothing is edited */
-    _Atomic uint32_t languages;        /* bits of enum arena_language: of the modules, so far */
+    _Atomic uint32_t detach;    /* the supervisor's word: put the code back */
+    uint32_t is_detached;       /* and it is */
+    uint32_t is_too_high;       /* the engine wants it low, and it is not: enum arena_height */
+    _Atomic uint32_t languages; /* bits of enum arena_language: of the modules, so far */
     char program[ARENA_PROGRAM_BYTES]; /* what it runs, by the supervisor */
 
     struct arena_events events;
@@ -145,6 +155,9 @@ struct arena_header {
     _Atomic uint32_t change_count;    /* the last so many of them are below, in turn */
     uint32_t not_paused;              /* the program paused, and its calls were counted on */
     struct arena_change changes[ARENA_CHANGES];
+    /* The time stamp counter at some moment, by the supervisor; 0: times are not wanted. */
+    uint64_t clock_stamp, clock_ns;
+    _Atomic uint64_t time_chunks_left; /* chunks of times that may still be made */
 };
 
 /* For how long the program had paused by then. */
@@ -211,9 +224,33 @@ enum arena_module_kind { MODULE_FILE, MODULE_VDSO, MODULE_OUTSIDE, MODULE_KERNEL
  * sampled: its signal handlers and stacks are its own. */
 enum arena_language { LANGUAGE_GO = 1, LANGUAGE_OCAML = 2 };
 
+/*
+ * When samples of a thread came. An entry without a node says how many more samples the one before
+ * it stands for. Stamps are of the time stamp counter (from outside, nanoseconds), in steps of
+ * 1 << TIME_SHIFT from the chunk's own.
+ */
+enum { TIME_SHIFT = 10, TIME_CHUNK_ENTRIES = 253, TIME_MOST_CHUNKS = 65536 };
+
+struct arena_time {
+    uint32_t node; /* place */
+    uint32_t at;
+};
+
+struct arena_times {
+    uint32_t next;
+    _Atomic uint32_t count; /* raised after an entry is complete */
+    uint64_t stamp;
+    uint64_t unused;
+    struct arena_time items[TIME_CHUNK_ENTRIES];
+};
+
+/* Memory is first of all for contexts: times are only kept where so much is left for those. */
+enum { TIME_LEAVES_BYTES = 1 << 16 };
+
+/* Threads that begin when many have ended go on with what one of those left: `lives` of them. */
 struct arena_thread {
     uint32_t next;
-    uint32_t tid;
+    uint32_t tid; /* of the last one, as its name and the times when its sample or wait began */
     char name[ARENA_NAME_BYTES];
     uint64_t start_ns;
     uint64_t end_ns;                /* 0: it was still there */
@@ -237,7 +274,13 @@ struct arena_thread {
     uint64_t waits_since_ns;
     uint64_t paused_before_ns; /* how long the program had paused when the thread began, */
     uint64_t paused_ns;        /* and when it ended */
+    uint64_t absent_ns;        /* measured time between the end of one and the start of the next */
+    uint32_t lives;
+    uint32_t has_other_names;                    /* not all of them had the same */
     uint32_t handler_histogram[ARENA_HISTOGRAM]; /* by the logarithm: see histogram_bucket */
+    _Atomic uint32_t first_times;                /* place of a list, newest first */
+    uint32_t unused;
+    uint64_t times_lost; /* samples whose time is not known */
 };
 
 /*
@@ -256,7 +299,11 @@ enum key_flags {
 };
 
 /* Reasons of gaps besides the walker's own; and where samples by their ends are counted. */
-enum arena_gap { ARENA_GAP_OTHER = 9, ARENA_GAP_WINDOW = 12 };
+enum arena_gap {
+    ARENA_GAP_OTHER = 9,
+    ARENA_GAP_WINDOW = 12,
+    ARENA_GAP_HEIGHT = 13 /* the stack's height, in words, is in place of the module */
+};
 
 /* What a file is that was read or written; and what is known to have passed, but not where. */
 enum arena_label {
@@ -294,6 +341,7 @@ struct arena_chunk {
 
 static_assert(sizeof(struct arena_node) == 24, "layout");
 static_assert(sizeof(struct arena_chunk) == 8, "layout");
+static_assert(sizeof(struct arena_times) == 2048, "layout");
 
 static inline struct arena_node *chunk_node(const struct arena_chunk *chunk, uint32_t node_bytes,
                                             uint32_t i)

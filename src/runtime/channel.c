@@ -204,7 +204,7 @@ static void *map_descriptor(int fd, uint64_t bytes, int protection)
  * there want a round one, 2 GB: it is as far up as it may get large. It is mapped piece by piece:
  * the program may have a limit for its address space.
  */
-enum { LOW_PIECE = 256 << 20 };
+enum { LOW_PIECE = 32 << 20 };
 
 static struct {
     uint64_t start, bytes; /* in the child of a fork at first its parent's */
@@ -242,6 +242,25 @@ bool channel_map_more(uint64_t least)
         low.bytes = guest->arena_mapped = bytes;
     __atomic_store_n((uint32_t *)&guest->arena_lock, 0, __ATOMIC_RELEASE);
     return least <= low.bytes;
+}
+
+bool channel_has_low(uint64_t start, uint64_t end)
+{
+    return low.start && start < low.start + low.bytes && low.start < end;
+}
+
+/* A second mapping of the same memory, and the first goes. It cannot become larger there. */
+bool channel_move_arena(uint64_t *by)
+{
+    uint64_t bytes = low.bytes < ARENA_WITH_FILTER_BYTES ? ARENA_WITH_FILTER_BYTES : low.bytes;
+    long got = raw_syscall4(SYS_mremap, (long)low.start, 0, (long)bytes, MREMAP_MAYMOVE);
+    if (got < 0)
+        return false;
+    raw_syscall3(SYS_munmap, (long)low.start, (long)low.bytes, 0);
+    *by = (uint64_t)got - low.start;
+    guest->arena_mapped = bytes;
+    low.start = low.bytes = 0;
+    return true;
 }
 
 static struct arena_header *map_arena(int fd)
@@ -328,7 +347,7 @@ const void *channel_ask_vdso(uint64_t vdso_bytes, size_t *bytes)
     return map_answer(fd, bytes);
 }
 
-bool channel_ask_maps(struct channel_file *files, uint32_t count)
+bool channel_ask_maps(struct channel_file *files, uint32_t count, struct channel_vdso *vdso)
 {
     struct descriptors sent = {.count = count};
     bool has_map[CHANNEL_MOST_FILES];
@@ -336,18 +355,24 @@ bool channel_ask_maps(struct channel_file *files, uint32_t count)
         sent.items[i] = files[i].file;
     lock_message();
     message.kind = CHANNEL_MAPS;
+    message.module_bytes = vdso && count < CHANNEL_MOST_FILES ? vdso->bytes : 0;
     struct descriptors came = ask(&sent, CHANNEL_MAPS_ARE);
     bool is_answered = message.kind == CHANNEL_MAPS_ARE;
     uint32_t expected = 0;
     for (uint32_t i = 0; i < count; i++)
         expected += has_map[i] = is_answered && message.text[i];
+    bool has_vdso = is_answered && message.module_bytes;
+    expected += has_vdso;
     unlock_message();
     if (!is_answered || came.count != expected) { /* there were not enough descriptors left */
         close_all(came);
         return false;
     }
-    for (uint32_t i = 0, k = 0; i < count; i++)
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < count; i++)
         files[i].map = has_map[i] ? map_answer(came.items[k++], &files[i].map_bytes) : NULL;
+    if (has_vdso && k < came.count)
+        vdso->map = map_answer(came.items[k], &vdso->map_bytes);
     return true;
 }
 

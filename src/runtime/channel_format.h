@@ -50,7 +50,8 @@ enum channel_kind {
 enum channel_flags {
     CHANNEL_FOLLOW = 1,
     CHANNEL_VERIFY = 2,
-    CHANNEL_DETACHES = 4 /* measuring ends before the program does: its code must be put back */
+    CHANNEL_DETACHES = 4, /* measuring ends before the program does: its code must be put back */
+    CHANNEL_APART = 8     /* each thread has its record to itself, however many there are */
 };
 
 /* The beginning of a message, and all of one about a program: it may lie on a small stack. */

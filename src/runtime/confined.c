@@ -96,6 +96,8 @@ long confined_install(long number, long a, long b, long c, long d, long e)
     const struct sock_fprog *program = (const struct sock_fprog *)c;
     struct thread *stopped = NULL;
     bool had_filter = has_filter, was_silent = calls_are_forbidden;
+    if (guest->arena && guest->arena_mapped < ARENA_WITH_FILTER_BYTES)
+        channel_map_more(ARENA_WITH_FILTER_BYTES);
     if (!calls_are_forbidden && forbids_samples(is_strict, program)) {
         stopped = stop_samples(in_all);
         calls_are_forbidden = true;

@@ -24,6 +24,10 @@ struct engine {
     void (*process_ends)(void);
     void (*forked)(void);
 
+    /* The program wanted the place of an arena that was low, and has it. There is one thread, with
+     * all signals blocked. */
+    void (*arena_moved)(void);
+
     /* A module has been loaded, and nobody runs it yet. */
     void (*module_loaded)(struct edit_request *module);
 

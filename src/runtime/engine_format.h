@@ -14,6 +14,7 @@
 #define ENGINE_LIST(ROW)                                                                           \
     ROW(sample)                                                                                    \
     ROW(exact)                                                                                     \
+    ROW(infer)                                                                                     \
     ROW(encode)
 
 #define ENGINE_NUMBER(name) ENGINE_##name,

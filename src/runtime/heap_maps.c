@@ -109,6 +109,8 @@ static void *mapped(void *memory, uint64_t bytes, int protection, int flags, con
     EXPORTED void *name(void *at, size_t bytes, int protection, int flags, int fd,                 \
                         offset_type from)                                                          \
     {                                                                                              \
+        if (!arena_give_way(at, bytes, flags))                                                     \
+            return MAP_FAILED;                                                                     \
         void *memory = REAL(name)(at, bytes, protection, flags, fd, from);                         \
         return mapped(memory, bytes, protection, flags, (const void *)real_##name,                 \
                       __builtin_return_address(0));                                                \

@@ -228,11 +228,16 @@ static struct {
     struct channel_file files[CHANNEL_MOST_FILES];
     uint32_t modules[CHANNEL_MOST_FILES]; /* their places in `loaded` */
     uint32_t count, next;
+    struct channel_vdso vdso; /* it is asked for along with them */
 } ahead;
 
 static void ask_ahead(uint32_t from, uint32_t count)
 {
     ahead.count = ahead.next = 0;
+    ahead.vdso = (struct channel_vdso){0};
+    for (uint32_t i = from; i < count; i++)
+        if (loaded[i].kind == MODULE_VDSO && !find_known(&loaded[i]))
+            ahead.vdso.bytes = loaded[i].end - loaded[i].start;
     for (uint32_t i = from; i < count && ahead.count < CHANNEL_MOST_FILES; i++) {
         if (loaded[i].kind != MODULE_FILE || find_known(&loaded[i]))
             continue;
@@ -242,7 +247,7 @@ static void ask_ahead(uint32_t from, uint32_t count)
         ahead.modules[ahead.count] = i;
         ahead.files[ahead.count++] = (struct channel_file){.file = file};
     }
-    bool is_answered = ahead.count > 1 && channel_ask_maps(ahead.files, ahead.count);
+    bool is_answered = ahead.count > 1 && channel_ask_maps(ahead.files, ahead.count, &ahead.vdso);
     for (uint32_t i = 0; i < ahead.count; i++)
         raw_syscall3(SYS_close, ahead.files[i].file, 0, 0);
     if (!is_answered)
@@ -252,6 +257,12 @@ static void ask_ahead(uint32_t from, uint32_t count)
 static const void *ask_alone(const struct loaded *l, size_t *bytes)
 {
     const void *map = NULL;
+    if (l->kind == MODULE_VDSO && ahead.vdso.map && l->end - l->start == ahead.vdso.bytes) {
+        map = ahead.vdso.map;
+        *bytes = ahead.vdso.map_bytes;
+        ahead.vdso = (struct channel_vdso){0};
+        return map;
+    }
     if (l->kind == MODULE_VDSO && (map = channel_ask_vdso(l->end - l->start, bytes)))
         return map;
     int file = open_module(l);
@@ -414,6 +425,8 @@ static bool was_known(struct loaded *m)
     return false;
 }
 
+static bool is_changing; /* the linker's lists may differ from what is known */
+
 void modules_refresh(void)
 {
     if (!guest->arena)
@@ -432,12 +445,38 @@ void modules_refresh(void)
     memcpy(known, fresh, n * sizeof *known);
     known_count = n;
     known_in = guest->number;
+    __atomic_store_n(&is_changing, !loaded_is_settled(), __ATOMIC_RELEASE);
 }
 
+/*
+ * Who puts code back must not meet a module that is coming or going. The linker calls this hook
+ * when it has said that it begins, and has not unmapped anything yet: it waits here for who holds
+ * the code, and nobody gets hold of it from then on, until what has come and gone is known.
+ */
 static void on_change(void)
 {
-    if (guest && guest->arena && !is_confined() && loaded_is_settled())
+    if (!guest || !guest->arena || is_confined())
+        return;
+    __atomic_store_n(&is_changing, true, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n((uint32_t *)&guest->code_lock, __ATOMIC_SEQ_CST))
+        raw_syscall3(SYS_sched_yield, 0, 0, 0);
+    if (loaded_is_settled())
         modules_refresh();
+}
+
+bool modules_hold(void)
+{
+    if (__atomic_exchange_n((uint32_t *)&guest->code_lock, 1, __ATOMIC_SEQ_CST))
+        return false;
+    if (!__atomic_load_n(&is_changing, __ATOMIC_SEQ_CST) && loaded_is_settled())
+        return true;
+    modules_let_go();
+    return false;
+}
+
+void modules_let_go(void)
+{
+    __atomic_store_n((uint32_t *)&guest->code_lock, 0, __ATOMIC_RELEASE);
 }
 
 enum { WATCH_BYTES = 14 };

@@ -48,6 +48,7 @@ struct guest {
     _Atomic(const struct walk_modules *) modules;
     _Atomic uint32_t thread_list_lock;
     struct thread *threads;
+    uint32_t threads_apart; /* that have ended; see threads_ended.c */
     struct heap_state heap;
     struct exec_room exec_rooms[EXEC_ROOMS];
     /* Room in the arena was waited for once, and none came: it is not waited for again. */
@@ -88,8 +89,18 @@ unsigned channel_filters(const char *value);
 /* Says hello and maps the arena. False: not to be recorded, or nobody is there. */
 bool channel_attach(void);
 
-/* Maps so many bytes of the arena. False: not now, or never. */
+/* Maps so many bytes of the arena. False: not now, or never. Behind a filter for system calls that
+ * cannot be done any more: so much is mapped before. */
+enum { ARENA_WITH_FILTER_BYTES = 256 << 20 };
 bool channel_map_more(uint64_t least);
+
+/* Does an arena that is low lie in this range? And it moves to where the kernel has room. */
+bool channel_has_low(uint64_t start, uint64_t end);
+bool channel_move_arena(uint64_t *by);
+
+/* Before a mapping at a place of the program's choice: false, with errno, if that cannot be
+ * (give_way.c). */
+bool arena_give_way(const void *place, size_t bytes, int flags);
 
 /* The map of a file that is open here: its bytes, mapped read-only, or NULL. */
 const void *channel_ask_map(int file, const char *path, size_t *bytes);
@@ -103,7 +114,12 @@ struct channel_file {
     const void *map;
     size_t map_bytes;
 };
-bool channel_ask_maps(struct channel_file *files, uint32_t count);
+struct channel_vdso { /* that one, too, if there is a descriptor left for it */
+    uint64_t bytes;   /* 0: not wanted */
+    const void *map;
+    size_t map_bytes;
+};
+bool channel_ask_maps(struct channel_file *files, uint32_t count, struct channel_vdso *vdso);
 
 /* The edit plan of a file. */
 const void *channel_ask_plan(int file, const char *path, size_t *bytes);
@@ -124,8 +140,14 @@ void modules_refresh(void);
 /* Has the dynamic linker call modules_refresh whenever it has loaded or unloaded something. */
 void modules_watch(void);
 
-/* The linker's code is its own again; what is loaded from now on is not known. */
+/* The linker's code is its own again; what is loaded from now on is not known. Who holds the code
+ * calls this last: a thread that unloads a module must not get past. */
 void modules_unwatch(void);
+
+/* Holds the code of all modules as it is: none comes or goes meanwhile, and nobody else puts it
+ * back. False: not now; the linker is at work, or somebody else. */
+bool modules_hold(void);
+void modules_let_go(void);
 
 /* Another number for another set of modules. */
 extern _Atomic uint32_t modules_generation;

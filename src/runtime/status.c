@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static unsigned number_in(const char *digits)
 {
@@ -46,4 +47,11 @@ struct process_status status_read(void)
     }
     raw_syscall3(SYS_close, fd, 0, 0);
     return found;
+}
+
+bool status_is_alone(void)
+{
+    struct stat threads; /* a folder with a folder for each */
+    return raw_syscall3(SYS_stat, (long)"/proc/self/task", (long)&threads, 0) >= 0 &&
+           threads.st_nlink == 3;
 }

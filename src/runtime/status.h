@@ -2,6 +2,8 @@
 #ifndef RUNTIME_STATUS_H
 #define RUNTIME_STATUS_H
 
+#include <stdbool.h>
+
 struct process_status {
     unsigned filters; /* for system calls */
     unsigned tracer;  /* the pid of a debugger; 0: none */
@@ -10,5 +12,8 @@ struct process_status {
 /* With no calls but those that the dynamic linker makes itself; all is 0 where it cannot be read.
  */
 struct process_status status_read(void);
+
+/* Has the process one thread? False where that is not known. */
+bool status_is_alone(void);
 
 #endif

@@ -22,10 +22,14 @@ struct thread {
     struct guest *of;      /* whose it is; after a fork nobody's */
     _Atomic uint32_t busy; /* in the signal handler */
     uint32_t tid;
-    bool saw_detach;             /* it had a tick since the sites were put back */
-    uint64_t ran_before_ns;      /* its time on processors when they were, for ct_pause */
-    struct own_stack *own_stack; /* that signals come to; stays for who has this next */
-    struct arena_thread *record;
+    bool saw_detach;                    /* it had a tick since the sites were put back */
+    uint64_t ran_before_ns;             /* its time on processors when they were, for ct_pause */
+    struct own_stack *own_stack;        /* that signals come to; stays for who has this next */
+    struct arena_thread *record;        /* may have been another's before that has ended */
+    const void *kind;                   /* the function that it began in; NULL: not known */
+    char name_before[ARENA_NAME_BYTES]; /* of that one */
+    bool will_go_on;                    /* it ends, and another one gets its record, */
+    void *of_engine;                    /* and what the engine has for that */
     struct tree tree;
     struct thread_stack stack;
     uint64_t handler_end;        /* of the last sample, by the time stamp counter */
@@ -33,6 +37,8 @@ struct thread {
     uint32_t owed[ARENA_LOSSES]; /* ticks that count as lost until the next sample */
     uint32_t *nodes;             /* the tree's node of each frame of the stack */
     size_t array_bytes;          /* of the stack's arrays and the nodes, in one piece */
+    struct arena_times *times;   /* where the next sample's goes; NULL: none yet */
+    uint64_t tick_stamp;         /* of the current tick; 0: not known */
     uint32_t phase, base; /* the phase of the last sample, and its node: contexts begin there */
 
     /* For events that the program's own calls make; see charge.h. */
@@ -89,8 +95,17 @@ bool thread_grow(struct thread *thread, uint32_t frames);
 struct thread *thread_take(void);
 void thread_keep(struct thread *thread);
 
+/* The same for a thread that begins in that function: it may come with a record. */
+struct thread *thread_take_for(const void *start);
+
+/* A thread ends: will another go on with its record? And the calling thread goes on with one. */
+bool thread_will_go_on(const struct thread *thread);
+void thread_goes_on(struct thread *thread);
+
+void threads_ended_forget(void); /* in a child that was forked */
+
 /* For a thread that is about to be made, and in it. NULL: it will not be known. */
-struct thread *thread_for_new(void);
+struct thread *thread_for_new(const void *start);
 void thread_become(struct thread *thread);
 
 /* Gives the program the key that we have. False: it has that already. */

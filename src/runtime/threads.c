@@ -30,7 +30,6 @@ void thread_note_stack(uint64_t address)
     stack_top = address;
 }
 
-static struct thread *unused; /* under the lock of the list */
 static pthread_key_t end_key;
 static _Atomic bool has_end_key;
 static int (*real_pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
@@ -83,36 +82,10 @@ static void look_for_ended(void)
     threads_unlock();
 }
 
-struct thread *thread_take(void)
+static struct thread *take_for(const void *start)
 {
     look_for_ended();
-    threads_lock();
-    struct thread *t = unused;
-    if (t)
-        unused = t->next;
-    threads_unlock();
-    if (t) {
-        size_t bytes = t->array_bytes;
-        struct own_stack *own = t->own_stack;
-        uint32_t *nodes = t->nodes, room = t->stack.room;
-        struct walk_past_frame *past = t->stack.past;
-        struct walk_frame *frames = t->stack.frames, *fresh = t->stack.fresh;
-        memset(t, 0, sizeof *t); /* no copy of it is made: the thread's stack may be small */
-        t->array_bytes = bytes;
-        t->own_stack = own;
-        t->nodes = nodes;
-        t->stack.room = room;
-        t->stack.past = past;
-        t->stack.frames = frames;
-        t->stack.fresh = fresh;
-        return t;
-    }
-    t = raw_mmap(sizeof *t, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-    if (t && !thread_grow(t, THREAD_FIRST_FRAMES)) {
-        raw_syscall3(SYS_munmap, (long)t, sizeof *t, 0);
-        t = NULL;
-    }
-    return t;
+    return thread_take_for(start);
 }
 
 bool thread_grow(struct thread *t, uint32_t frames)
@@ -134,14 +107,6 @@ bool thread_grow(struct thread *t, uint32_t frames)
     s->fresh = s->frames + frames;
     t->nodes = (void *)(s->fresh + frames);
     return true;
-}
-
-void thread_keep(struct thread *t)
-{
-    threads_lock();
-    t->next = unused;
-    unused = t;
-    threads_unlock();
 }
 
 void thread_read_name(struct thread *t)
@@ -167,6 +132,20 @@ static struct arena_thread *take_record(void)
     return record;
 }
 
+static bool begin_record(struct thread *t)
+{
+    t->record = take_record();
+    if (!t->record) { /* the tree is made when the first sample comes */
+        arena_count_loss(LOST_NO_ROOM);
+        return false;
+    }
+    t->record->tid = t->tid;
+    t->record->lives = 1;
+    t->record->start_ns = clock_ns(CLOCK_MONOTONIC);
+    t->record->paused_before_ns = arena_paused_ns(guest->arena, t->record->start_ns);
+    return true;
+}
+
 /* The calling thread becomes the one that `t` describes. */
 static bool adopt(struct thread *t)
 {
@@ -178,20 +157,19 @@ static bool adopt(struct thread *t)
     t->first_sp = stack_top ? stack_top : (uint64_t)__builtin_frame_address(0);
     t->timer = -1;
     t->of = guest;
-    t->record = take_record();
-    if (!t->record) { /* the tree is made when the first sample comes */
-        arena_count_loss(LOST_NO_ROOM);
+    bool goes_on = t->record;
+    if (goes_on)
+        thread_goes_on(t);
+    else if (!begin_record(t))
         return false;
-    }
-    t->record->tid = t->tid;
-    t->record->start_ns = clock_ns(CLOCK_MONOTONIC);
-    t->record->paused_before_ns = arena_paused_ns(guest->arena, t->record->start_ns);
     thread_read_name(t);
     threads_lock();
     t->next = guest->threads;
     guest->threads = t;
-    t->record->next = guest->arena->first_thread;
-    guest->arena->first_thread = arena_place(t->record);
+    if (!goes_on) {
+        t->record->next = guest->arena->first_thread;
+        guest->arena->first_thread = arena_place(t->record);
+    }
     threads_unlock();
     charge_thread_begins(t);
     thread_current = t;
@@ -209,7 +187,7 @@ struct thread *thread_begin(void)
 {
     if (thread_current && thread_current->of == guest && thread_current->record)
         return thread_current;
-    struct thread *t = guest->arena && !is_confined() ? thread_take() : NULL;
+    struct thread *t = guest->arena && !is_confined() ? take_for(NULL) : NULL;
     if (!t || !adopt(t))
         return NULL;
     note_end(t);
@@ -229,6 +207,9 @@ void thread_end(void)
         t->record->paused_ns = arena_paused_ns(guest->arena, t->record->end_ns);
     }
     own_stack_end(t);
+    t->will_go_on = thread_will_go_on(t);
+    if (t->record->lives > 1 && memcmp(t->name_before, t->record->name, ARENA_NAME_BYTES) != 0)
+        t->record->has_other_names = 1;
     ENGINE_CALL(thread_ends, t);
     thread_current = NULL;
     threads_lock();
@@ -239,6 +220,8 @@ void thread_end(void)
         }
     }
     threads_unlock();
+    if (!t->will_go_on)
+        t->record = NULL;
     thread_keep(t);
 }
 
@@ -287,12 +270,12 @@ void thread_become(struct thread *t)
         note_end(t);
 }
 
-struct thread *thread_for_new(void)
+struct thread *thread_for_new(const void *start)
 {
     if (!guest->arena)
         return NULL;
     if (!is_confined())
-        return thread_take();
+        return take_for(start);
     guest->arena->threads_not_sampled++;
     return NULL;
 }
@@ -315,7 +298,7 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *made,
     if (!real_pthread_create)
         real_pthread_create = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *),
                                        void *))dlsym(RTLD_NEXT, "pthread_create");
-    struct thread *t = thread_for_new();
+    struct thread *t = thread_for_new((const void *)start);
     if (!t)
         return real_pthread_create(made, attributes, start, argument);
     t->start = start;
@@ -342,8 +325,8 @@ __attribute__((visibility("default"))) int pthread_setname_np(pthread_t thread, 
 void threads_forget(void)
 {
     own_stack_forget();
-    thread_current = NULL; /* what they point to is the parent's */
-    unused = NULL;
+    thread_current = NULL; /* what it points to is the parent's */
+    threads_ended_forget();
 }
 
 void threads_prepare(void)

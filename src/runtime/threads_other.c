@@ -33,7 +33,7 @@ static int begin_c_thread(void *argument)
 STANDS_IN_FOR(int, thrd_create, (thrd_t *, thrd_start_t, void *))
 EXPORTED int thrd_create(thrd_t *made, thrd_start_t start, void *argument)
 {
-    struct thread *t = thread_for_new();
+    struct thread *t = thread_for_new((const void *)(void *)start);
     if (!t)
         return REAL(thrd_create)(made, start, argument);
     t->start = (void *(*)(void *))(void *)start;

@@ -120,6 +120,7 @@ void sample_on_signal(int number, siginfo_t *info, void *context, const struct o
         return;
     }
     t->busy = 1;
+    t->tick_stamp = start;
     unsigned share = engine()->sample(t, context, ticks) ? SHARE : SHARE_WITHOUT_ROOM;
     t->handler_end = start ? time_stamp() : 0;
     uint64_t took = t->handler_end - start;

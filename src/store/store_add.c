@@ -89,27 +89,17 @@ static int look_up_all(struct addition *a, struct ct_error *err)
             wire_field_bytes(&hashes[kind], key_set_get(set, i), sizeof(struct store_hash));
         values[kind] = (struct db_value){hashes[kind].bytes.items, hashes[kind].bytes.count, false};
     }
-#define KIND(number, parameter, table)                                                             \
-    "SELECT " number "::int4, t.n::int4, x.id FROM unnest(" parameter                              \
-    "::uuid[]) WITH ORDINALITY t(hash, n) JOIN calltrail." table " x USING (hash)"
-    static const char sql[] =
-        KIND("0", "$1", "string") " UNION ALL " KIND("1", "$2", "module") " UNION ALL " KIND(
-            "2", "$3",
-            "function") " UNION ALL " KIND("3", "$4",
-                                           "frame") " UNION ALL " KIND("4", "$5",
-                                                                       "origin") " UNION "
-                                                                                 "ALL " KIND("5",
-                                                                                             "$"
-                                                                                             "6",
-                                                                                             "c"
-                                                                                             "o"
-                                                                                             "n"
-                                                                                             "t"
-                                                                                             "e"
-                                                                                             "x"
-                                                                                             "t");
-#undef KIND
+    char *sql = must_strdup("");
+    for (int kind = 0; kind < CONTENT_KINDS; kind++) {
+        char *more = must_format("%s%sSELECT %d::int4, t.n::int4, x.id FROM unnest($%d::uuid[]) "
+                                 "WITH ORDINALITY t(hash, n) JOIN calltrail.%s x USING (hash)",
+                                 sql, kind ? " UNION ALL " : "", kind, kind + 1,
+                                 content_table((enum content_kind)kind));
+        free(sql);
+        sql = more;
+    }
     int status = db_query(a->store, sql, values, CONTENT_KINDS, &result, err);
+    free(sql);
     for (int row = 0; result && row < PQntuples(result); row++) {
         uint32_t kind = db_u32(result, row, 0), n = db_u32(result, row, 1);
         if (kind < CONTENT_KINDS && n >= 1 && n <= a->content.sets[kind].hashes.count)

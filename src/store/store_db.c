@@ -98,24 +98,39 @@ int db_fail(const struct store *store, const char *what, struct ct_error *err)
     return CT_ERROR;
 }
 
+/* A value in which a password stands where something else belongs: postgresql://USER:PASSWORD for a
+ * host and a port, or an address in the place of a database. The server's messages would repeat it.
+ */
+static bool is_misplaced(const char *keyword, const char *value)
+{
+    if (strcmp(keyword, "port") == 0)
+        return value[strspn(value, "0123456789,")] != '\0';
+    if (strcmp(keyword, "dbname") == 0 || strcmp(keyword, "user") == 0)
+        return strstr(value, "://") || strstr(value, "password");
+    return false;
+}
+
 /* What libpq says of a URL that it cannot read may be a part of it: that is not repeated. */
 int db_check_url(const char *url, struct ct_error *err)
 {
+    CT_TRY(libpq_load(err));
     PQconninfoOption *options = PQconninfoParse(url, NULL);
-    if (!options)
-        return ct_fail(err,
-                       "the store's address is not understood: postgresql://USER@HOST/DATABASE, "
-                       "or words like host=HOST dbname=DATABASE");
-    bool has_password = false;
-    for (PQconninfoOption *o = options; o->keyword; o++)
+    bool has_password = false, is_understood = options != NULL;
+    for (PQconninfoOption *o = options; o && o->keyword; o++) {
+        if (!o->val || !*o->val)
+            continue;
         has_password |=
-            (strcmp(o->keyword, "password") == 0 || strcmp(o->keyword, "sslpassword") == 0) &&
-            o->val && *o->val;
+            strcmp(o->keyword, "password") == 0 || strcmp(o->keyword, "sslpassword") == 0;
+        is_understood &= !is_misplaced(o->keyword, o->val);
+    }
     PQconninfoFree(options);
-    return has_password
-               ? ct_fail(err, "a password on the command line can be seen by everybody on this "
-                              "machine: put it in ~/.pgpass (mode 0600), or in PGPASSFILE's file")
-               : CT_OK;
+    if (has_password)
+        return ct_fail(err, "a password on the command line can be seen by everybody on this "
+                            "machine: put it in ~/.pgpass (mode 0600), or in PGPASSFILE's file");
+    return is_understood ? CT_OK
+                         : ct_fail(err, "the store's address is not understood: "
+                                        "postgresql://USER@HOST/DATABASE, or words like host=HOST "
+                                        "dbname=DATABASE");
 }
 
 int db_connect(const char *url, struct store *out, struct ct_error *err)
@@ -127,13 +142,15 @@ int db_connect(const char *url, struct store *out, struct ct_error *err)
                                         "dbname",          "client_encoding",  NULL};
     const char *const values[] = {"10", "30000", "calltrail", url, "UTF8", NULL};
     out->connection = PQconnectdbParams(words, values, 1);
-    if (PQstatus(out->connection) == CONNECTION_OK) {
-        PQsetNoticeProcessor(out->connection, no_notice, NULL);
-        return CT_OK;
-    }
-    db_fail(out, "the store cannot be reached", err);
-    db_close(out);
-    return CT_ERROR;
+    int status = CT_OK;
+    PQsetNoticeProcessor(out->connection, no_notice, NULL);
+    if (PQstatus(out->connection) != CONNECTION_OK)
+        status = db_fail(out, "the store cannot be reached", err);
+    else /* functions and operators of others in this database are not ours */
+        status = db_run(out, "SET search_path = pg_catalog, pg_temp", err);
+    if (status != CT_OK)
+        db_close(out);
+    return status;
 }
 
 void db_close(struct store *store)

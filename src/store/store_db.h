@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/vec.h"
+#include "store/libpq.h"
 
-#include <libpq-fe.h>
 #include <stdbool.h>
 #include <stdint.h>
 

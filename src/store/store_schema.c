@@ -65,7 +65,8 @@ static const char schema[] =
 
     /*
      * The partition of a day. It runs with the rights of the owner, so that those who add profiles
-     * need not be able to make tables; all that they choose is a day.
+     * need not be able to make tables; all that they choose is a day. Under the lock the table is
+     * looked for in pg_class: to_regclass remembers that it was not there.
      */
     "CREATE OR REPLACE FUNCTION calltrail.partition_for(moment timestamptz) RETURNS void"
     " LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$"
@@ -74,7 +75,9 @@ static const char schema[] =
     " BEGIN"
     "  IF to_regclass('calltrail.' || name) IS NOT NULL THEN RETURN; END IF;"
     "  PERFORM pg_advisory_xact_lock(7309453, 2);"
-    "  IF to_regclass('calltrail.' || name) IS NOT NULL THEN RETURN; END IF;"
+    "  PERFORM FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+    "   WHERE n.nspname = 'calltrail' AND c.relname = name;"
+    "  IF FOUND THEN RETURN; END IF;"
     "  EXECUTE format('CREATE TABLE calltrail.%I (LIKE calltrail.cost)', name);"
     "  EXECUTE format('ALTER TABLE calltrail.cost ATTACH PARTITION calltrail.%I"
     " FOR VALUES FROM (%L) TO (%L)', name, day, day + interval '1 day');"

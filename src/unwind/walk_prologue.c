@@ -16,6 +16,16 @@ static bool is_end(uint64_t bytes)
     return (uint16_t)bytes == 0xc35d || (uint16_t)bytes == 0xc3c9;
 }
 
+/* Not libc's: that may use vector registers, which a walk on the slow path of a call must leave
+ * alone (pitfall 23). */
+static bool are_same(const uint8_t *a, const uint8_t *b, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (a[i] != b[i])
+            return false;
+    return true;
+}
+
 /* How many of the last bytes before an address are one nop; 0: none. */
 static unsigned nop_before(const uint8_t *end)
 {
@@ -30,7 +40,7 @@ static unsigned nop_before(const uint8_t *end)
                 {1, {0x66}}, /* prefixes, seen from behind */
                 {1, {0x2e}}};
     for (unsigned i = 0; i < sizeof nops / sizeof *nops; i++)
-        if (memcmp(end - nops[i].size, nops[i].bytes, nops[i].size) == 0)
+        if (are_same(end - nops[i].size, nops[i].bytes, nops[i].size))
             return nops[i].size;
     return 0;
 }

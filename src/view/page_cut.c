@@ -51,42 +51,107 @@ static uint8_t *look(const struct labels *labels, const struct page_cut_options 
     return nearness;
 }
 
-/* The contexts of all threads as one tree: `targets` says where each node of the profile is. */
-static void join(const struct profile *p, struct tree *tree, uint32_t *targets)
+/* What is looked at, and how much of it each node has. */
+struct shares {
+    const struct profile *profile;
+    const uint8_t *nearness; /* NULL: all are inside */
+    double *inside; /* by node: a metric's value with all that it calls, of what is inside */
+    float *own;     /* by node: the greatest share, from 0 to 1, that it has of any metric */
+    float *joined;  /* by joined context: that of all threads' nodes together */
+};
+
+static bool is_inside(const struct shares *s, uint32_t node)
 {
+    return !s->nearness || s->nearness[node] == INSIDE;
+}
+
+/* Fills in `inside`. Returns the total. */
+static double sum_up(const struct shares *s, uint32_t metric)
+{
+    const struct profile *p = s->profile;
+    double total = 0;
+    for (uint32_t i = 0; i < p->node_count; i++)
+        s->inside[i] = is_inside(s, i) ? (double)p->values[metric][i] : 0;
+    for (uint32_t i = p->node_count; i-- > 0;) {
+        uint32_t parent = profile_parent(p, i);
+        if (parent == CTP_NONE)
+            total += s->inside[i];
+        else
+            s->inside[parent] += s->inside[i];
+    }
+    return total;
+}
+
+static void find_own(const struct shares *s)
+{
+    for (uint32_t metric = 0; metric < s->profile->metric_count; metric++) {
+        double total = sum_up(s, metric);
+        for (uint32_t i = 0; i < s->profile->node_count && total > 0; i++)
+            s->own[i] = fmaxf(s->own[i], (float)(s->inside[i] / total));
+    }
+}
+
+/* Looking for children is waiting for memory: that of one further on is asked for in time. */
+static void look_ahead(const struct profile *p, const struct tree_index *index,
+                       const uint32_t *targets, uint32_t node)
+{
+    enum { AHEAD = 16 };
+    uint32_t parent = profile_parent(p, node + AHEAD);
+    if (parent < node && targets[parent] != CTP_NONE)
+        tree_prefetch(index, targets[parent], profile_node_frame(p, node + AHEAD));
+}
+
+/*
+ * The contexts of all threads as one tree, as far as they matter: `targets` says where each node of
+ * the profile is, or CTP_NONE. A context of which no thread has `least` is left out; then so are
+ * those that it calls. Others have all threads' nodes, small ones too.
+ */
+static void join(const struct shares *s, float least, struct tree *tree, uint32_t *targets)
+{
+    const struct profile *p = s->profile;
     struct tree_index index;
     struct progress progress;
+    uint32_t room = 1;
+    for (uint32_t i = 0; i < p->node_count; i++)
+        room += s->own[i] >= least;
     progress_begin(&progress, "contexts", p->node_count);
-    tree_begin(tree, &index, p->node_count + 1);
+    tree_begin(tree, &index, room);
     for (uint32_t i = 0; i < p->node_count; i++) {
-        uint32_t parent = profile_parent(p, i), frame = profile_node_frame(p, i);
+        uint32_t parent = profile_parent(p, i);
         if (i % PROGRESS_NODES == PROGRESS_NODES - 1)
             progress_add(&progress, PROGRESS_NODES);
-        targets[i] = parent == CTP_NONE ? 0 : tree_child(tree, &index, targets[parent], frame);
+        look_ahead(p, &index, targets, i);
+        targets[i] = parent == CTP_NONE ? 0
+                     : targets[parent] != CTP_NONE && s->own[i] >= least
+                         ? tree_child(tree, &index, targets[parent], profile_node_frame(p, i))
+                         : CTP_NONE;
+    }
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        uint32_t parent = profile_parent(p, i);
+        look_ahead(p, &index, targets, i);
+        if (targets[i] != CTP_NONE || targets[parent] == CTP_NONE)
+            continue;
+        uint32_t found = tree_find(tree, &index, targets[parent], profile_node_frame(p, i));
+        targets[i] = found ? found : CTP_NONE;
     }
     free(index.slots);
     progress_end(&progress);
 }
 
-/* For each joined context the greatest of its shares, from 0 to 1, of what the metrics have inside.
- */
-static float *shares_of(const struct profile *p, const struct tree *tree, const uint32_t *targets,
-                        const uint8_t *nearness)
+static void find_joined(struct shares *s, const struct tree *tree, const uint32_t *targets)
 {
-    float *shares = must_calloc(tree->count, sizeof *shares);
     double *totals = must_calloc(tree->count, sizeof *totals);
-    for (uint32_t metric = 0; metric < p->metric_count; metric++) {
+    s->joined = must_calloc(tree->count, sizeof *s->joined);
+    for (uint32_t metric = 0; metric < s->profile->metric_count; metric++) {
+        double total = sum_up(s, metric);
         memset(totals, 0, tree->count * sizeof *totals);
-        for (uint32_t i = 0; i < p->node_count; i++)
-            if (nearness[i] == INSIDE)
-                totals[targets[i]] += (double)p->values[metric][i];
-        for (uint32_t i = tree->count - 1; i > 0; i--)
-            totals[tree->nodes[i].parent] += totals[i];
-        for (uint32_t i = 0; i < tree->count && totals[0] > 0; i++)
-            shares[i] = fmaxf(shares[i], (float)(totals[i] / totals[0]));
+        for (uint32_t i = 0; i < s->profile->node_count; i++)
+            if (targets[i] != CTP_NONE)
+                totals[targets[i]] += s->inside[i];
+        for (uint32_t i = 0; i < tree->count && total > 0; i++)
+            s->joined[i] = fmaxf(s->joined[i], (float)(totals[i] / total));
     }
     free(totals);
-    return shares;
 }
 
 static unsigned step_of(float share)
@@ -97,21 +162,31 @@ static unsigned step_of(float share)
     return step < 0 ? 0 : step < SHARE_STEPS - 1 ? (unsigned)step : SHARE_STEPS - 1;
 }
 
-/* The least share, from 0 to 1, that leaves at most `most` nodes. */
-static double share_for(const struct profile *p, const float *shares, const uint32_t *targets,
-                        const uint8_t *nearness, uint32_t most)
+/* A share as the histogram of `counts` has it: the least that leaves at most `most` nodes. */
+static double least_for(const uint32_t counts[SHARE_STEPS], uint32_t most)
 {
-    uint32_t counts[SHARE_STEPS] = {0};
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < p->node_count; i++)
-        if (nearness[i] == INSIDE)
-            counts[step_of(shares[targets[i]])]++;
     for (unsigned step = 0; step < SHARE_STEPS; step++) {
         sum += counts[step];
         if (sum > most)
             return exp2(-(double)step / STEPS_PER_POWER);
     }
     return 0;
+}
+
+/*
+ * The least share, from 0 to 1, that leaves at most so many nodes: of the nodes by themselves
+ * (`targets` is NULL) or of the joined contexts that they are in.
+ */
+static double share_for(const struct shares *s, const uint32_t *targets, uint32_t most)
+{
+    uint32_t counts[SHARE_STEPS] = {0};
+    for (uint32_t i = 0; i < s->profile->node_count; i++) {
+        if (!is_inside(s, i) || (targets && targets[i] == CTP_NONE))
+            continue;
+        counts[step_of(targets ? s->joined[targets[i]] : s->own[i])]++;
+    }
+    return least_for(counts, most);
 }
 
 /* What stands below `parent` for all that was cut from it. */
@@ -148,24 +223,43 @@ static void cut_root(const struct profile *p, uint32_t first, uint32_t end, cons
     }
 }
 
-/* Sets the marks of the nodes that stay. Parents of such a node have at least its share. */
+/*
+ * Sets the marks of the nodes that stay. Parents of such a node have at least its share.
+ *
+ * If nodes by themselves that have a share are too many already, joined contexts that have it are,
+ * too; and of such a context one root's node has at least that share divided by the number of
+ * roots. What is below need not be joined, which of tens of millions of nodes are most.
+ */
 static void choose(const struct labels *labels, const struct page_cut_options *options, bool *kept,
                    struct page_cut *out)
 {
+    static const double BIT_LESS = 0.99; /* sums are rounded */
     const struct profile *p = labels->profile;
     struct tree tree = {0};
-    uint8_t *nearness = look(labels, options);
-    join(p, &tree, out->targets);
-    float *shares = shares_of(p, &tree, out->targets, nearness);
-    double least = options->min_share / 100;
+    uint8_t *nearness = options->roots || options->path_count ? look(labels, options) : NULL;
+    struct shares s = {.profile = p,
+                       .nearness = nearness,
+                       .inside = must_calloc((size_t)p->node_count + 1, sizeof(double)),
+                       .own = must_calloc((size_t)p->node_count + 1, sizeof(float))};
+    double least = options->min_share / 100, least_of_one = least;
+    find_own(&s);
     if (options->nodes_max)
-        least = fmax(least, share_for(p, shares, out->targets, nearness, options->nodes_max));
-    for (uint32_t i = 0; i < p->node_count; i++)
-        kept[i] = profile_parent(p, i) == CTP_NONE || nearness[i] == ON_PATH ||
-                  (nearness[i] == INSIDE && shares[out->targets[i]] >= (float)least);
+        least_of_one = fmax(least, share_for(&s, NULL, options->nodes_max));
+    least_of_one *= BIT_LESS / (profile_root_count(p) ? profile_root_count(p) : 1);
+    join(&s, (float)least_of_one, &tree, out->targets);
+    find_joined(&s, &tree, out->targets);
+    if (options->nodes_max)
+        least = fmax(least, share_for(&s, out->targets, options->nodes_max));
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        uint32_t target = out->targets[i];
+        kept[i] = profile_parent(p, i) == CTP_NONE || (nearness && nearness[i] == ON_PATH) ||
+                  (is_inside(&s, i) && target != CTP_NONE && s.joined[target] >= (float)least);
+    }
     out->share = least * 100;
     free(nearness);
-    free(shares);
+    free(s.inside);
+    free(s.own);
+    free(s.joined);
     tree_free(&tree);
 }
 

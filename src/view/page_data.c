@@ -6,6 +6,7 @@
 #include "query/view.h"
 #include "view/page_code.h"
 #include "view/page_sources.h"
+#include "view/page_times.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -17,6 +18,7 @@ struct page {
     struct labels labels; /* functions */
     struct labels lines;  /* the same with every line apart, entry by entry */
     struct page_cut cut;
+    struct page_times times;
     VEC(struct page_place) places; /* of source, by entry */
     FILE *out;
 };
@@ -229,6 +231,19 @@ static void node_arrays(struct page *page, array_list *list)
     }
 }
 
+static void time_arrays(const struct page *page, array_list *list)
+{
+    size_t count = page->times.items.count;
+    uint32_t *node = own_u32(list, "timeNode", count);
+    uint32_t *at = own_u32(list, "timeAt", count);
+    uint32_t *samples = own_u32(list, "timeSamples", count);
+    for (size_t i = 0; i < count; i++) {
+        node[i] = page->times.items.items[i].node;
+        at[i] = page->times.items.items[i].at;
+        samples[i] = page->times.items.items[i].samples;
+    }
+}
+
 /*
  * Functions as they are in the whole profile, where the page does not have all of it: "flatSelf"
  * and "flatTotal" by label, for each metric. Behind the profile's labels the page has two more,
@@ -314,6 +329,7 @@ static char *header_text(struct page *page, const array_list *list, const struct
         page_sources_write(&j, page->places.items, page->places.count, files,
                            &page->options->sources);
     write_facts(&j, p);
+    page_times_write(&j, &page->times);
     write_array_list(&j, list);
     json_close(&j, '}');
     fclose(memory);
@@ -329,6 +345,24 @@ static void write_padded(FILE *out, const void *bytes, size_t size)
     fwrite(zeros, 1, -size % 8, out);
 }
 
+/* The header, its length before it, and the arrays, which are freed, unless nothing is to be
+ * written. */
+static void write_parts(FILE *out, const char *header, size_t size, array_list *list)
+{
+    if (header) {
+        uint64_t length = size;
+        fwrite(&length, sizeof length, 1, out);
+        write_padded(out, header, size);
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        const struct array *array = &list->items[i];
+        if (header)
+            write_padded(out, array->items, array->count * array->size_bytes);
+        free(array->owned);
+    }
+    vec_free(list);
+}
+
 static int write_page(struct page *page, struct ct_error *err)
 {
     array_list list = {0};
@@ -338,20 +372,13 @@ static int write_page(struct page *page, struct ct_error *err)
     strings_init(&files);
     frame_arrays(page, &list, &files);
     node_arrays(page, &list);
-    int status = page->cut.left_out ? flat_arrays(page, &list, err) : CT_OK;
-    if (status == CT_OK) {
+    page_times_find(page->profile, page->cut.targets, page->options->times_max, &page->times);
+    time_arrays(page, &list);
+    int status =
+        page->cut.left_out && !page->options->without_flat ? flat_arrays(page, &list, err) : CT_OK;
+    if (status == CT_OK)
         header = header_text(page, &list, &files, &size);
-        uint64_t length = size;
-        fwrite(&length, sizeof length, 1, page->out);
-        write_padded(page->out, header, size);
-    }
-    for (size_t i = 0; i < list.count; i++) {
-        const struct array *array = &list.items[i];
-        if (status == CT_OK)
-            write_padded(page->out, array->items, array->count * array->size_bytes);
-        free(array->owned);
-    }
-    vec_free(&list);
+    write_parts(page->out, header, size, &list);
     strings_free(&files);
     free(header);
     return status;
@@ -362,6 +389,7 @@ int page_data_write(const struct profile *p, const struct page_options *options,
 {
     CT_TRY(view_check_roots(p, err));
     CT_TRY(profile_verify_values(p, CTP_NONE, err));
+    CT_TRY(profile_verify_times(p, err));
     struct page page = {.profile = p, .options = options, .out = out};
     struct label_options by_code = {.keep_mangled = options->keep_mangled};
     struct label_options by_line = by_code;
@@ -370,9 +398,37 @@ int page_data_write(const struct profile *p, const struct page_options *options,
     labels_init(&page.lines, p, &by_line);
     page_cut(&page.labels, &options->cut, &page.cut);
     int status = write_page(&page, err);
+    page_times_free(&page.times);
     page_cut_free(&page.cut);
     vec_free(&page.places);
     labels_free(&page.lines);
+    labels_free(&page.labels);
+    return status;
+}
+
+int page_flat_write(const struct profile *p, const struct page_options *options, FILE *out,
+                    struct ct_error *err)
+{
+    CT_TRY(view_check_roots(p, err));
+    CT_TRY(profile_verify_values(p, CTP_NONE, err));
+    struct page page = {.profile = p, .options = options, .out = out};
+    array_list list = {0};
+    char *header = NULL;
+    size_t size = 0;
+    labels_init(&page.labels, p, &(struct label_options){.keep_mangled = options->keep_mangled});
+    int status = flat_arrays(&page, &list, err);
+    if (status == CT_OK) {
+        FILE *memory = open_memstream(&header, &size);
+        if (!memory)
+            abort(); /* no memory */
+        struct json j = json_to(memory);
+        json_open(&j, NULL, '{');
+        write_array_list(&j, &list);
+        json_close(&j, '}');
+        fclose(memory);
+    }
+    write_parts(out, header, size, &list);
+    free(header);
     labels_free(&page.labels);
     return status;
 }

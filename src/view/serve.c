@@ -1,13 +1,14 @@
 #include "view/serve.h"
 
+#include "profile/time_range.h"
 #include "query/view.h"
 #include "view/closer_look.h"
+#include "view/microhttpd.h"
 #include "view/page_assets.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <microhttpd.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -81,13 +82,17 @@ static enum MHD_Result answer_asset(struct MHD_Connection *connection, const cha
 
 /* ---- Data ------------------------------------------------------------------------------------ */
 
-static int make_data(const struct profile *profile, const struct page_options *options,
-                     char **bytes, size_t *size, struct ct_error *err)
+typedef int write_fn(const struct profile *profile, const struct page_options *options, FILE *out,
+                     struct ct_error *err);
+
+static int make_data(write_fn *write, const struct profile *profile,
+                     const struct page_options *options, char **bytes, size_t *size,
+                     struct ct_error *err)
 {
     FILE *memory = open_memstream(bytes, size);
     if (!memory)
         return ct_fail(err, "%s: no memory for the page", profile->name);
-    int status = page_data_write(profile, options, memory, err);
+    int status = write(profile, options, memory, err);
     if (fclose(memory) != 0 && status == CT_OK)
         status = ct_fail(err, "%s: no memory for the page", profile->name);
     if (status != CT_OK)
@@ -101,9 +106,29 @@ static const char *argument(struct MHD_Connection *connection, const char *key)
     return value && *value ? value : NULL;
 }
 
+/* Whether the time of a request, where it has one, is one. */
+static bool take_time(struct MHD_Connection *connection, const char *key, bool *is_given,
+                      uint64_t *us)
+{
+    const char *text = argument(connection, key);
+    *is_given = text;
+    return !text || time_range_parse(text, us);
+}
+
+/* The same profile, as it is in a range of time. */
+static int open_part(const struct profile *profile, const struct time_range *range,
+                     struct profile *out, struct ct_error *err)
+{
+    CT_TRY(profile_from_bytes(profile->bytes, profile->size, profile->name, out, err));
+    int status = profile_restrict(out, range, NULL, err);
+    if (status != CT_OK)
+        profile_close(out);
+    return status;
+}
+
 /* What was made when the server began, or a closer look at a part. */
 static enum MHD_Result answer_data(const struct page_server *server,
-                                   struct MHD_Connection *connection)
+                                   struct MHD_Connection *connection, write_fn *write)
 {
     static const char type[] = "application/octet-stream";
     const char *number = argument(connection, "profile");
@@ -114,20 +139,31 @@ static enum MHD_Result answer_data(const struct page_server *server,
                                  .process = argument(connection, "process"),
                                  .phase = argument(connection, "phase"),
                                  .path = argument(connection, "zoom")};
-    if (!wanted.thread && !wanted.process && !wanted.phase && !wanted.path)
+    struct time_range range = {0};
+    if (!take_time(connection, "from", &range.has_from, &range.from_us) ||
+        !take_time(connection, "to", &range.has_to, &range.to_us))
+        return answer_text(connection, MHD_HTTP_BAD_REQUEST, "this is not a time\n");
+    if (write == page_data_write && !wanted.thread && !wanted.process && !wanted.phase &&
+        !wanted.path && !time_range_is_given(&range))
         return answer(connection, MHD_HTTP_OK, type, server->data[index].bytes,
                       server->data[index].size, MHD_RESPMEM_PERSISTENT);
     struct ct_error err;
+    struct profile profile;
     char *bytes;
     size_t size;
     struct page_options options = server->options;
     options.thread = wanted.thread;
     options.process = wanted.process;
     options.phase = wanted.phase;
-    if (closer_look_begin(&server->profiles[index], &wanted, &options.cut, &err) != CT_OK)
+    if (open_part(&server->profiles[index], &range, &profile, &err) != CT_OK)
         return answer_text(connection, MHD_HTTP_BAD_REQUEST, err.text);
-    int status = make_data(&server->profiles[index], &options, &bytes, &size, &err);
+    if (closer_look_begin(&profile, &wanted, &options.cut, &err) != CT_OK) {
+        profile_close(&profile);
+        return answer_text(connection, MHD_HTTP_BAD_REQUEST, err.text);
+    }
+    int status = make_data(write, &profile, &options, &bytes, &size, &err);
     closer_look_end(&options.cut);
+    profile_close(&profile);
     if (status != CT_OK)
         return answer_text(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, err.text);
     return answer(connection, MHD_HTTP_OK, type, bytes, size, MHD_RESPMEM_MUST_FREE);
@@ -194,7 +230,9 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     if (strcmp(path, "profiles") == 0)
         return answer_profiles(server, connection);
     if (strcmp(path, "data") == 0)
-        return answer_data(server, connection);
+        return answer_data(server, connection, page_data_write);
+    if (strcmp(path, "flat") == 0)
+        return answer_data(server, connection, page_flat_write);
     return answer_text(connection, MHD_HTTP_NOT_FOUND, "there is nothing here\n");
 }
 
@@ -220,6 +258,7 @@ static int listen_at(struct page_server *server, uint16_t port, struct ct_error 
 {
     struct sockaddr_in here = {
         .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    CT_TRY(libmicrohttpd_load(err));
     server->daemon = MHD_start_daemon(
         MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ERROR_LOG, 0, NULL, NULL, handle,
         server, MHD_OPTION_EXTERNAL_LOGGER, say_nothing, NULL, MHD_OPTION_SOCK_ADDR,
@@ -243,11 +282,12 @@ int page_server_open(const struct profile *profiles, size_t count,
 {
     struct page_server *server = must_calloc(1, sizeof *server);
     *server = (struct page_server){.profiles = profiles, .options = *options};
+    server->options.without_flat = true;
     int status = make_token(server, err);
     for (; status == CT_OK && server->count < count; server->count++) {
         size_t i = server->count;
-        status =
-            make_data(&profiles[i], options, &server->data[i].bytes, &server->data[i].size, err);
+        status = make_data(page_data_write, &profiles[i], &server->options, &server->data[i].bytes,
+                           &server->data[i].size, err);
         if (status != CT_OK)
             break;
     }

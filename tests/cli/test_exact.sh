@@ -111,6 +111,27 @@ check "no room is said" 1 "$(grep -c 'calls from 1 module were not counted' said
 check "no room in info" 1 "$(fact modules_not_edited no_room.ctp)"
 check "room for all" 0 "$(fact modules_not_edited all.ctp)"
 
+# Code with data in it is left alone as a whole, and code of no function: 13 bytes of the one, 16 with the padding of the other. What the
+# compiler's own start files have of it is the same without them.
+for odd in "" -DODD; do
+    gcc -g -O1 $odd -o "odd$odd" -x c - <<'C' || exit 1
+#include <stdio.h>
+__attribute__((noinline)) int leaf(int n) { __asm__ volatile(""); return n + 1; }
+#ifdef ODD
+int odd(int n);
+__asm__(".text\n.type odd,@function\nodd: call leaf\njmp 1f\n.byte 6,6,6,6\n1: ret\n.zero 1\n.size odd,.-odd\n"
+        ".balign 16\nlea 1(%rax),%eax\nret\n.balign 16\n");
+#else
+#define odd leaf
+#endif
+int main(void) { printf("%d\n", odd(41)); return 0; }
+C
+    "$calltrail" record --no-lines --engine exact --modules "odd$odd" -o "odd$odd.ctp" "./odd$odd" >printed
+    check "code that is not all instructions: output $odd" 42 "$(cat printed)"
+done
+check "code that is not all instructions" "1 29" "$(($(fact functions_not_edited odd-DODD.ctp) - $(fact functions_not_edited odd.ctp))) $((
+    $(fact code_not_edited_bytes odd-DODD.ctp) - $(fact code_not_edited_bytes odd.ctp)))"
+
 # A cold part of a cold part is its function, too.
 gcc -g -O1 -o parts "$here/exact/parts.c" "$here/exact/parts.S" || exit 1
 "$calltrail" record --no-lines --engine exact --modules parts -o parts.ctp ./parts >printed

@@ -80,6 +80,7 @@ completes complete-metric 'cpu malloc ' "$CALLTRAIL" report fixed.ctp --metric '
 completes complete-function 'S_regmatch S_regrepeat S_regtry ' "$CALLTRAIL" report fixed.ctp --callers S_re
 completes complete-member 'query ' "$CALLTRAIL" report fixed.ctp --lines que
 completes complete-view 'threads topdown ' "$CALLTRAIL" report --view t
+completes complete-list 'callees callers ' "$CALLTRAIL" top --view c
 completes complete-chains 'kctx ' "$CALLTRAIL" report --view k
 completes complete-format 'perf pprof ' "$CALLTRAIL" import --from p
 completes complete-folder 'folder ' "$CALLTRAIL" symbolize --debug-dir f

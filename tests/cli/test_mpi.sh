@@ -108,4 +108,19 @@ else
     ok killed-rank
 fi
 
+# A rank is killed when its work is done, and so is that of the others: the output is not yet in its place.
+mkdir last
+ranks 2 sh -c 'LD_PRELOAD=$0 exec "$@"' "$(dirname "$GEN_PROFILE")/killed_at_barrier.so" "$CALLTRAIL_MPI" merge -o last/out.ctp @list \
+    >out 2>err </dev/null
+status=$?
+if [ $status -eq 0 ]; then
+    fail killed-at-the-end 'it succeeded'
+elif [ -n "$(ls -A last)" ]; then
+    fail killed-at-the-end "it left $(ls -A last)"
+elif ! grep -q 'rank 1 .*signal 9' err; then
+    fail killed-at-the-end "nothing is said of it: $(head -3 err)"
+else
+    ok killed-at-the-end
+fi
+
 [ $failures -eq 0 ]

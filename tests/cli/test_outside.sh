@@ -30,7 +30,7 @@ build shares_musl_static shares musl-gcc -O1 -static
 status=0
 files="outside children"
 if [ "${1:-}" = --long ]; then
-    files="wild servers"
+    files="wild languages servers"
     shift
 fi
 for checks in $files; do

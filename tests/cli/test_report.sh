@@ -1,10 +1,10 @@
 #!/bin/sh
 # calltrail report and export: every view on one small profile against golden outputs, at 80 and 200
 # columns; sums against awk and python; errors and exit statuses.
-# Needs CALLTRAIL, GEN_PROFILE and FIXED_PROFILE: paths of the programs. REBASE=1 rewrites the golden
+# Needs CALLTRAIL, GEN_PROFILE, FIXED_PROFILE and TEXT_PROFILE: paths of the programs. REBASE=1 rewrites the golden
 # outputs: look at each before keeping it.
 . "$(dirname "$0")/checks.sh"
-needs CALLTRAIL GEN_PROFILE FIXED_PROFILE
+needs CALLTRAIL GEN_PROFILE FIXED_PROFILE TEXT_PROFILE
 
 "$FIXED_PROFILE" fixed.ctp || exit 1
 holds fixed-profile-is-valid "$CALLTRAIL" info --check fixed.ctp
@@ -324,5 +324,34 @@ refused_by_all 14 0                 # frames of nodes
 refused_by_all 15 0                 # values of cpu
 refused_by_all 15 1 --metric malloc # values of another metric
 holds "what is not read may be damaged" "$CALLTRAIL" report --view flat --metric cpu damaged.ctp
+
+# ---- A file that is damaged anywhere: refused, or shown as it was before
+
+"$TEXT_PROFILE" "$here/profiles/exact.txt" exact.ctp
+cat >anywhere.py <<'END'
+import subprocess, sys
+calltrail = sys.argv[1]
+views = (["report"], ["report", "--view", "topdown"], ["report", "--view", "flat"], ["report", "--view", "threads"],
+         ["kctx"], ["info"], ["export", "--to", "folded"])
+def run(words, name):
+    done = subprocess.run([calltrail, *words, name], capture_output=True)
+    return done.returncode, done.stdout.replace(name.encode(), b"FILE"), done.stderr
+data = open("exact.ctp", "rb").read()
+before = [run(words, "exact.ctp") for words in views]
+refused = 0
+for at in range(5, len(data), max(1, len(data) // 48)):
+    changed = bytearray(data)
+    changed[at] ^= 1 << at % 8
+    open("damaged.ctp", "wb").write(changed)
+    words = views[at % len(views)], views[(at + 1) % len(views)], views[1]
+    for one in words:
+        status, out, err = run(one, "damaged.ctp")
+        assert status in (0, 1), (at, one, status, err)
+        assert status == 1 or out == before[views.index(one)][1], f"byte {at}: {' '.join(one)} prints other numbers"
+        assert status == 0 or err.count(b"\n") == 1, (at, one, err)
+        refused += status
+assert refused > 60, refused
+END
+holds 'damage anywhere is seen by every view' python3 anywhere.py "$CALLTRAIL"
 
 [ $failures -eq 0 ]

@@ -57,4 +57,63 @@ screens server handle
 screens exact run_job
 screens heap fill
 
+# ---- What all of the cost has come through: the user's own function is named, however deep a library goes on
+
+cat >deep.txt <<'END'
+module prog - /opt/prog
+metric cpu ns 1 1000000 user CPU time
+process 1 1 /opt/prog prog
+thread 1 prog
+fact samples 400
+name main prog!main
+name own prog!Parser::parse(std::string const&) const
+name lib prog!std::basic_regex<char>::basic_regex(char const*)
+name lib2 prog!void std::__detail::_Compiler<std::regex_traits<char> >::_M_disjunction()
+name last prog!std::__detail::_Compiler<std::regex_traits<char> >::_M_alternative()
+name a prog!std::__detail::_Scanner::_M_advance()
+name b prog!std::__detail::_State::_M_clone()
+context 200000000 main;own;lib;lib2;last;a
+context 200000000 main;own;lib;lib2;last;b
+END
+"$TEXT_PROFILE" deep.txt deep.ctp || exit 1
+for columns in 80 100; do
+    COLUMNS=$columns "$CALLTRAIL" report deep.ctp >deep.out
+    holds "people's own function is named, $columns columns" \
+        grep -q 'function, below main → Parser::parse.* → … → .*_M_disjunction' deep.out
+    holds "in $columns columns" [ "$(wc -L <deep.out)" -le "$columns" ]
+done
+
+# ---- Narrower than any screen: trees and source have the width that there is
+
+for profile in cpp stripped server exact; do
+    for view in 'report --view topdown' 'report --view bottomup' 'report --lines main' kctx; do
+        # shellcheck disable=SC2086
+        COLUMNS=40 "$CALLTRAIL" $view --source-dir "$here/profiles" $profile.ctp >narrow.out 2>/dev/null ||
+            COLUMNS=40 "$CALLTRAIL" $view $profile.ctp >narrow.out
+        holds "$profile, $view: 40 columns" [ "$(wc -L <narrow.out)" -le 40 ]
+    done
+done
+
+# ---- Hints: how rough shares are is said of what was sampled, and of nothing else
+
+cat >few.txt <<'END'
+module prog - /opt/prog
+metric wall ns 1 0 time from the thread's start to its end
+metric heap_peak bytes 1 524288 memory in use
+process 1 1 /opt/prog prog
+thread 1 prog
+fact samples 28
+fact rate_asked_hz 999
+name wait prog!wait_for_work
+context 23000000000,11000000 wait
+END
+"$TEXT_PROFILE" few.txt few.ctp || exit 1
+"$CALLTRAIL" report few.ctp >wall.txt
+if grep -q 'rough' wall.txt; then fail 'waiting is measured' "$(grep rough wall.txt)"; else ok 'waiting is measured'; fi
+sed 's/23000000000,/60000000,/' few.txt >busy.txt
+"$TEXT_PROFILE" busy.txt busy.ctp && "$CALLTRAIL" report busy.ctp >wall.txt
+holds 'few samples of wall time that was spent running' grep -q '^only 28 samples: shares are rough (run it longer)' wall.txt
+"$CALLTRAIL" report --metric heap_peak few.ctp >heap.txt
+holds 'few samples of memory' grep -q '^only about 20 samples: shares are rough (record -e heap/8192)' heap.txt
+
 [ $failures -eq 0 ]

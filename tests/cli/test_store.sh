@@ -89,11 +89,37 @@ equals sum-of-clients many/*.ctp -- --label many=1
 twice=$(sql 'SELECT count(*) FROM (SELECT hash FROM calltrail.context GROUP BY 1 HAVING count(*) > 1) x')
 if [ "$twice" = 0 ]; then ok contexts-once; else fail contexts-once "$twice are there twice"; fi
 
+# The first profiles of a day, by several clients at once: all of them find that its partition is missing, and one makes it.
+mkdir day
+for i in 1 2 3 4; do
+    "$SAMPLE_PROFILE" --seed $((200 + i)) day/$i.ctp
+    touch -d '2025-04-01 12:00 UTC' day/$i.ctp
+done
+mkfifo gate
+"$postgres_bin/psql" -h "$cluster" -U calltrail -d postgres -XAtq <gate >/dev/null &
+holder=$!
+exec 4>gate
+echo 'BEGIN; SELECT pg_advisory_xact_lock(7309453, 2);' >&4
+waiting() { sql "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = 7309453 AND objid = 2 AND granted = $1"; }
+until [ "$(waiting true)" = 1 ] || ! kill -0 $holder 2>/dev/null; do sleep 0.05; done
+clients=()
+for i in 1 2 3 4; do
+    "$CALLTRAIL" store add "$url" --label day=1 day/$i.ctp >day/$i.log 2>&1 4>&- &
+    clients+=($!)
+done
+until [ "$(waiting false)" = 4 ] || ! kill -0 "${clients[@]}" 2>/dev/null; do sleep 0.05; done
+exec 4>&-
+wait "${clients[@]}"
+if [ "$(cat day/*.log | grep -c ': added')" = 4 ]; then ok first-of-a-day; else fail first-of-a-day "$(grep -h calltrail: day/*.log | head -1)"; fi
+equals sum-of-a-day day/*.ctp -- --label day=1
+
 # ---- Views
 
 if store query --label release=2 --top 3 2>err | grep -q 'target \[\|function_0 \['; then ok top; else fail top "$(cat err)"; fi
 if store query --label release=2 --view flat -- --csv 2>err | grep -q '^.*,target,'; then ok view; else fail view "$(cat err)"; fi
 if store diff release=1 release=2 -- --csv 2>err | grep -q '^target,'; then ok diff; else fail diff "$(cat err)"; fi
+store diff release=1 release=2 >out 2>err
+if grep -q '^older: release=1: cpu' out && grep -q '^newer: release=2: cpu' out; then ok diff-names-sets; else fail diff-names-sets "$(head -2 out)"; fi
 if store diff release=1 release=1 2>err | grep -q 'target'; then fail diff-of-the-same 'something changed'; else ok diff-of-the-same; fi
 holds diff-by-time store diff '1 day ago..tomorrow,release=1' 'yesterday..,release=2'
 
@@ -117,8 +143,15 @@ for address in "postgresql://calltrail:s3cret@localhost/postgres" "host=$cluster
     refused password-refused 1 'a password on the command line' store ls "$address"
     if grep -q s3cret out err; then fail password-not-repeated "$(cat err)"; else ok password-not-repeated; fi
 done
-refused bad-address 1 'address is not understood' store ls 'postgresql://u:s3cret@[::bad'
-if grep -q s3cret err; then fail bad-address-not-repeated "$(cat err)"; else ok bad-address-not-repeated; fi
+# The password where something else belongs: no at sign; a port; an address for a database's name.
+for address in 'postgresql://u:s3cret@[::bad' 'postgresql://calltrail:s3cret' "host=$cluster port=s3cret" \
+    "host=$cluster user=calltrail dbname=postgresql://calltrail:s3cret@localhost/postgres" \
+    "host=$cluster user='calltrail password=s3cret'"; do
+    refused bad-address 1 'address is not understood' store ls "$address"
+    if grep -q s3cret out err; then fail bad-address-not-repeated "$(cat err)"; else ok bad-address-not-repeated; fi
+    refused bad-address-to-record 2 'address is not understood' record --every 1s --keep spool --store "$address" true
+    if grep -q s3cret out err; then fail bad-address-not-repeated-by-record "$(cat err)"; else ok bad-address-not-repeated-by-record; fi
+done
 
 # ---- The least rights: docs/fleet.md has the same lines
 
@@ -134,6 +167,12 @@ equals reader-asks written.ctp -- --label by=writer
 refused reader-does-not-add 1 'permission denied' store add "$url" old/2.ctp
 as_role writer
 refused writer-does-not-drop 1 'permission denied\|must be owner' store drop "$url" --before tomorrow
+url=$owner
+# Functions of others in the same database are not taken for the server's, whatever the search path says.
+sql "CREATE SCHEMA others; GRANT USAGE ON SCHEMA others TO reader; ALTER ROLE reader SET search_path = others, pg_catalog;
+    CREATE FUNCTION others.to_regclass(text) RETURNS regclass LANGUAGE sql AS 'SELECT NULL::regclass'"
+as_role reader
+equals only-functions-of-the-server written.ctp -- --label by=writer
 url=$owner
 
 # ---- Days go

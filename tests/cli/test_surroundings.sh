@@ -36,6 +36,97 @@ odd_path() { # events
 check "an installation path with a space and a colon" odd_path cpu
 check "the same with events" odd_path wall,malloc
 
+# A child that nothing can be loaded into is listed with the reason, however short it is.
+printf '%s\n' 'int main(void) { return 0; }' >"$work/nothing.c"
+gcc -static -o "$work/static" "$work/nothing.c"
+static_child() { # options of record
+    (cd "$work" && "$CALLTRAIL" record "$@" -o p.ctp -- sh -c './static; ./static; exit 0') || return 1
+    "$CALLTRAIL" info --json "$work/p.ctp" | python3 -c '
+import json, sys
+found = [p for p in json.load(sys.stdin)["processes"] if p["command"].endswith("/static")]
+assert len(found) == 2, found
+assert all(not p["attached"] and "statically linked" in p["restricted"] for p in found), found'
+    "$CALLTRAIL" report "$work/p.ctp" | grep -q '2 processes were seen, but not measured: static and 1 more'
+}
+check "static children are listed" static_child -e malloc
+check "static children are listed under exact" static_child --engine exact
+
+# A daemon is in nobody's account: its CPU time is its own, and the rate is that of all samples in all of it.
+cat >"$work/outlives.c" <<'C'
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+static void burn(long user_us)
+{
+    struct rusage u;
+    do {
+        for (volatile int i = 0; i < 2000000; i++) { }
+        getrusage(RUSAGE_SELF, &u);
+    } while (u.ru_utime.tv_sec * 1000000 + u.ru_utime.tv_usec < user_us);
+}
+int main(void)
+{
+    int ends[2];
+    char byte;
+    if (pipe(ends)) return 1;
+    if (fork() == 0) {
+        setsid();
+        if (fork()) _exit(0);
+        burn(600000);
+        printf("%d\n", (int)getpid());
+        fflush(stdout);
+        if (write(ends[1], "", 1) != 1) return 1;
+        for (;;) pause();
+    }
+    burn(100000);
+    return read(ends[0], &byte, 1) != 1;
+}
+C
+gcc -O1 -o "$work/outlives" "$work/outlives.c"
+daemon() {
+    "$CALLTRAIL" record -o "$work/p.ctp" -- "$work/outlives" >"$work/daemon" || return 1
+    kill "$(cat "$work/daemon")"
+    "$CALLTRAIL" info --json "$work/p.ctp" | python3 -c '
+import json, sys
+info = json.load(sys.stdin)
+assert info["utime_s"] > 0.5 and info["rate_got_hz"] < 1500, (info["utime_s"], info["rate_got_hz"])'
+}
+check "the CPU time of a daemon counts" daemon
+
+# What a recording that was killed has left in memory is on a disk after the next one, smaller, and whole.
+cat >"$work/left.py" <<'P'
+import atexit, glob, os, re, shutil, subprocess, sys
+calltrail, work = sys.argv[1:]
+run = subprocess.Popen([calltrail, "record", "--engine", "exact", "-o", work + "/l.ctp", "perl", "-e",
+                        "sub f { } f() for 1..1000; $| = 1; print qq(ready\\n); <STDIN>"],
+                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+run.stdout.readline()
+place, = [os.path.dirname(name) for name in glob.glob("/dev/shm/calltrail-*/supervisor")
+          if open(name).read().split()[0] == str(run.pid)]
+atexit.register(shutil.rmtree, place, ignore_errors=True)
+run.kill()
+run.wait()
+run.stdin.close()          # the program ends,
+while run.stdout.read():   # and this is its end
+    pass
+before = os.stat(place + "/0.arena").st_blocks
+os.utime(place + "/supervisor", (0, 0))
+after = subprocess.run([calltrail, "record", "-o", work + "/l.ctp", "true"], stderr=subprocess.PIPE, text=True,
+                       env={**os.environ, "TMPDIR": work}).stderr
+said = re.search(r"a recording that was killed has left perl, .* it is in (\S+) now", after)
+assert said and not os.path.exists(place), after
+now = said.group(1)
+try:
+    assert os.stat(now + "/0.arena").st_blocks < before / 2, (os.stat(now + "/0.arena").st_blocks, before)
+    subprocess.run([calltrail, "recover", "-o", work + "/l.ctp", now], check=True)
+    assert not os.path.exists(now)
+finally:
+    shutil.rmtree(now, ignore_errors=True)
+calls = subprocess.run([calltrail, "report", "--view", "flat", work + "/l.ctp"], stdout=subprocess.PIPE, text=True).stdout
+assert "Perl_" in calls or "perl+" in calls, calls
+P
+[ "$(stat -f -c %T /dev/shm)" = tmpfs ] && check "what a killed recording has left goes to a disk" timeout 60 python3 "$work/left.py" "$CALLTRAIL" "$work"
+
 # A signal for the whole group reaches the program once; one for the supervisor is passed on. The second comes
 # behind the first, by its number: when it is there, so is whatever the first had become.
 cat >"$work/group.c" <<'C'

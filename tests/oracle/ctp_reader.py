@@ -17,10 +17,12 @@ import sys
 NONE = 0xFFFFFFFF
 STRINGS, MODULES, FUNCTIONS, LINES, FRAMES, ARGUMENTS, PROCESSES, THREADS = range(1, 9)
 EPOCHS, METRICS, ROOTS, FACTS, PARENTS, NODE_FRAMES, VALUES = range(9, 16)
+TIME_RUNS, TIMES = 16, 17
 RECORDS = {
     MODULES: "<IIQQ32sII", FUNCTIONS: "<QQIIII", LINES: "<IIII", FRAMES: "<QIIIIII",
     ARGUMENTS: "<I", PROCESSES: "<IIIIIIQQII", THREADS: "<IIIIQQ", EPOCHS: "<II",
     METRICS: "<IIIIQ", ROOTS: "<IIII", FACTS: "<IIIIQ",
+    TIME_RUNS: "<IIQII", TIMES: "<II",
 }
 MODULE_KINDS = ["unknown", "file", "vdso", "jit", "kernel"]
 METRIC_KINDS = ["exact", "sampled", "at least"]
@@ -28,7 +30,7 @@ GAPS = ["", "more frames than could be kept", "code outside every module", "modu
         "code without unwind information", "unwind rule not understood", "register lost",
         "stack not readable", "stack does not go on", "unknown",
         "earlier callers were not to be kept", "callers are on another stack",
-        "cut by the window of the stack"]
+        "cut by the window of the stack", "only the stack's height is known"]
 GAP_CUT = 10
 
 
@@ -179,6 +181,24 @@ class Profile:
             result.append({**metric, **self.facts(2, i, fields)})
         return result
 
+    def times(self):
+        """Of each run; and whether the runs and their entries keep the rules."""
+        result, at, before = [], 0, None
+        entries = self.table(TIMES)
+        left = {metric: list(values) for metric, values in self.values.items()}
+        for metric, span, value, first, count in self.table(TIME_RUNS):
+            assert first == at and count and (before is None or before < (metric, value, span)), "runs"
+            run = [((span << 32) + us, node) for node, us in entries[first:first + count]]
+            assert run == sorted(run), "times out of order"
+            for _, node in run:
+                left[metric][node] -= value
+            result.append({"metric": metric, "value": value, "count": count,
+                           "first_us": run[0][0], "last_us": run[-1][0]})
+            at, before = first + count, (metric, value, span)
+        assert at == len(entries), "times that belong to no run"
+        assert all(rest >= 0 for rests in left.values() for rest in rests), "more times than value"
+        return result
+
     def processes(self):
         fields = ("pid parent command arguments after_exec attached start_ns end_ns "
                   "exit_status exit_signal exit_exec").split()
@@ -219,10 +239,11 @@ class Profile:
 
     def info(self):
         fields = ("file format file_bytes nodes roots leaves max_depth deepest mean_depth functions "
-                  "frames lines metrics processes threads epochs modules").split()
+                  "frames lines metrics times processes threads epochs modules").split()
         return {"file": text_of(self.path.encode("utf-8", "surrogateescape")),
                 "format": "%d.%d" % (self.major, self.minor), "file_bytes": len(self.data),
-                **self.tree(), "metrics": self.metrics(), "processes": self.processes(),
+                **self.tree(), "metrics": self.metrics(), "times": self.times(),
+                "processes": self.processes(),
                 "threads": self.threads(), "modules": self.modules(),
                 "epochs": [self.string(name) for name, _ in self.table(EPOCHS)],
                 **self.facts(0, 0, fields)}

@@ -217,7 +217,8 @@ def read_samples(chunk, unit):
     samples, deltas = data["cpuProfile"]["samples"], data["timeDeltas"]
     assert len(samples) == len(deltas)
     for i, node in enumerate(samples[:-1]):
-        result[path(nodes[node])] += unit(deltas, i + 1)
+        if path(nodes[node]):  # the root: nothing was sampled then
+            result[path(nodes[node])] += unit(deltas, i + 1)
     return result
 
 

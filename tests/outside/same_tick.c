@@ -1,15 +1,18 @@
 /*
- * A library that is preloaded into a program. One perf event writes its samples into a ring, with
- * registers and a window of the stack, and also sends a signal for each: the same tick, seen from
- * outside and from inside. The handler writes both to the file SAME_TICK_FILE: the kernel's record,
- * and the registers and the whole stack that it finds. SAME_TICK_WINDOW is in bytes.
+ * A library that is preloaded into a program. One perf event of each thread writes its samples into
+ * a ring, with registers and a window of the stack, and also sends a signal for each: the same
+ * tick, seen from outside and from inside. The handler writes both to the file SAME_TICK_FILE: the
+ * kernel's record, and the registers and the whole stack that it finds. SAME_TICK_WINDOW is in
+ * bytes.
  */
 #include "same_tick.h"
 
 #include <asm/perf_regs.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +24,10 @@
 #include <unistd.h>
 
 enum { RING = 1 << 20, MOST = 12 << 20, HIGH = 900 };
-static struct perf_event_mmap_page *page;
-static char *whole; /* what is written at once */
+static __thread struct perf_event_mmap_page *page;
+static __thread char *whole; /* what is written at once */
 static int file = -1;
+static uint32_t window;
 
 static const int order[17] = {REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RSI, REG_RDI,
                               REG_RBP, REG_RSP, REG_RIP, REG_R8,  REG_R9,  REG_R10,
@@ -100,11 +104,16 @@ static void on_tick(int number, siginfo_t *info, void *context)
     errno = before;
 }
 
-__attribute__((constructor)) static void start(void)
+static int high(int fd)
 {
-    const char *name = getenv("SAME_TICK_FILE"), *window = getenv("SAME_TICK_WINDOW");
-    if (!name || !window)
-        return;
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, HIGH);
+    close(fd);
+    return moved;
+}
+
+/* Of the calling thread. */
+static void open_event(void)
+{
     struct perf_event_attr a = {.size = sizeof a,
                                 .type = PERF_TYPE_SOFTWARE,
                                 .config = PERF_COUNT_SW_TASK_CLOCK,
@@ -113,29 +122,65 @@ __attribute__((constructor)) static void start(void)
                                                PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
                                                PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
                                 .sample_regs_user = 0x1ff | (UINT64_C(0xff) << PERF_REG_X86_R8),
-                                .sample_stack_user = (uint32_t)atoi(window),
+                                .sample_stack_user = window,
                                 .exclude_kernel = 1,
                                 .disabled = 1,
                                 .use_clockid = 1,
                                 .clockid = CLOCK_MONOTONIC,
                                 .wakeup_events = 1};
+    struct f_owner_ex owner = {F_OWNER_TID, (pid_t)syscall(SYS_gettid)};
     int event = (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-    int opened = open(name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-    if (event < 0 || opened < 0)
+    if (event < 0)
         abort();
-    file = fcntl(opened, F_DUPFD_CLOEXEC, HIGH);
-    int high = fcntl(event, F_DUPFD_CLOEXEC, HIGH);
-    close(opened);
-    close(event);
-    page = mmap(NULL, 4096 + RING, PROT_READ | PROT_WRITE, MAP_SHARED, high, 0);
+    event = high(event);
+    page = mmap(NULL, 4096 + RING, PROT_READ | PROT_WRITE, MAP_SHARED, event, 0);
     whole = mmap(NULL, MOST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED || whole == MAP_FAILED)
         abort();
+    fcntl(event, F_SETFL, O_ASYNC);
+    fcntl(event, F_SETSIG, SIGSTKFLT);
+    fcntl(event, F_SETOWN_EX, &owner);
+    ioctl(event, PERF_EVENT_IOC_ENABLE, 0);
+}
+
+struct beginning {
+    void *(*run)(void *);
+    void *argument;
+};
+
+static void *begin_thread(void *context)
+{
+    struct beginning b = *(struct beginning *)context;
+    free(context);
+    open_event();
+    return b.run(b.argument);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                   void *argument)
+{
+    int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =
+        (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(
+            RTLD_NEXT, "pthread_create");
+    struct beginning *b = file < 0 ? NULL : malloc(sizeof *b);
+    if (!b)
+        return real(thread, attributes, run, argument);
+    *b = (struct beginning){run, argument};
+    return real(thread, attributes, begin_thread, b);
+}
+
+__attribute__((constructor)) static void start(void)
+{
+    const char *name = getenv("SAME_TICK_FILE"), *bytes = getenv("SAME_TICK_WINDOW");
+    if (!name || !bytes)
+        return;
+    int opened = open(name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    if (opened < 0)
+        abort();
+    file = high(opened);
+    window = (uint32_t)atoi(bytes);
     unsetenv("SAME_TICK_FILE"); /* of this process alone */
     struct sigaction act = {.sa_sigaction = on_tick, .sa_flags = SA_SIGINFO | SA_RESTART};
     sigaction(SIGSTKFLT, &act, NULL);
-    fcntl(high, F_SETFL, O_ASYNC);
-    fcntl(high, F_SETSIG, SIGSTKFLT);
-    fcntl(high, F_SETOWN, getpid());
-    ioctl(high, PERF_EVENT_IOC_ENABLE, 0);
+    open_event();
 }

@@ -4,15 +4,14 @@ functions beside perf's. The same ticks from inside and outside, of larger progr
 Arguments: a folder for their files, and what to run of the checks (all).
 """
 import collections
-import math
 import os
 import shutil
 import signal
 import socket
 import subprocess
 
-from harness import (calltrail, contexts, facts, must, path, profile, record, run, run_checks, same_as_plain,
-                     same_tick)
+from harness import calltrail, facts, must, path, profile, record, run, run_checks, same_as_plain, same_tick
+from programs import Skip, checked, make, must_agree, program
 
 # A third of the time in one function, two thirds in another.
 C = """#include <stdio.h>
@@ -51,74 +50,10 @@ CS = """public class Spin {
 """
 
 
-class Skip(Exception):
-    pass
-
-
-def make(name, text, *command):
-    """A source file, and what is made of it."""
-    if not shutil.which(command[0]):
-        raise Skip(command[0] + " is not installed")
-    with open(path(name), "w") as file:
-        file.write(text)
-    made = run(command, cwd=path(""), env={**os.environ, "GOCACHE": path("gocache"), "GO111MODULE": "off"})
-    must(made.returncode == 0, made.stderr[-500:])
-
-
-def shares_of(counts):
-    total = sum(counts.values())
-    return {name: count / total for name, count in counts.items()} if total else {}, total
-
-
-def perfs_shares(command):
-    """Of innermost functions."""
-    done = run(["perf", "record", "-q", "-F", "999", "-e", "task-clock:u", "-o", path("perf.data"), *command])
-    lines = run(["perf", "script", "-i", path("perf.data"), "-F", "ip,sym"]).stdout.splitlines()
-    must(lines, "perf has no samples: " + done.stderr)
-    return shares_of(collections.Counter(line.split(None, 1)[-1] for line in lines))
-
-
-def our_shares():
-    counts = collections.Counter()
-    for stack, value in contexts().items():
-        counts[stack[-1]] += value
-    return shares_of(counts)[0], facts()["samples"]
-
-
-def must_agree(command, names=()):
-    """
-    Functions with 5% or more in either: the difference within 4.5 standard errors of both counts, and 2% that two
-    runs may differ by.
-    """
-    ours, our_count = our_shares()
-    theirs, their_count = perfs_shares(command)
-    compared = 0
-    for name in set(ours) | set(theirs):
-        a, b = ours.get(name, 0), theirs.get(name, 0)
-        if max(a, b) < 0.05 or name.startswith("[") or "+0x" in name:
-            continue
-        p = (a * our_count + b * their_count) / (our_count + their_count)
-        error = math.sqrt(p * (1 - p) * (1 / our_count + 1 / their_count))
-        must(abs(a - b) < 4.5 * error + 0.02, "%s: %.3f, by perf %.3f, of %d and %d samples" %
-             (name, a, b, our_count, their_count))
-        compared += 1
-    must(compared and all(name in ours for name in names), "%s beside %s" % (ours, theirs))
-    return "%d samples, %d functions agree with perf's" % (our_count, compared)
-
-
-def program(way, command, arguments=(), names=(), agrees=True):
-    """`way`: what is to be said of how it is recorded."""
-    done = record("--no-lines", *arguments, *command)
-    same_as_plain(command, done)
-    sources = {one.get("sampled_by", "not recorded") for one in facts()["processes"] if one.get("samples")}
-    must(any(("from outside" in source) == (way == "outside") for source in sources), str(sources))
-    return must_agree(command, names) if agrees else "%d samples" % facts()["samples"]
-
-
-def built(name, compiler, way="outside", **options):
+def built(name, compiler, way="outside"):
     def check():
         make(name + ".c", C, *compiler, "-g", "-O1", "-o", name, name + ".c")
-        return program(way, [path(name)], names=["one", "two"], **options)
+        return program(way, [path(name)], names=["one", "two"])
     return check
 
 
@@ -138,38 +73,34 @@ def go(name, header, is_stripped):
 def ocaml(*arguments):
     def check():
         make("fib.ml", ML, "ocamlopt", "-o", "fib", "fib.ml")
-        said = program("outside", [path("fib")], arguments, agrees=False)  # perf has another name for the address
-        fib = sum(value for name, value in our_shares()[0].items() if "fib" in name)
-        must(fib > 0.9, "fib has %.3f" % fib)
-        return said
+        return program("outside", [path("fib")], arguments, names=["fib"])
     return check
 
 
 def busybox():
     if not shutil.which("busybox"):
         raise Skip("busybox is not installed")
-    return program("outside", ["busybox", "sh", "-c", "i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done; echo $i; exit 9"],
-                   agrees=False)
+    return program("outside", ["busybox", "sh", "-c", "i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done; echo $i; exit 9"])
 
 
 def valgrind():
     make("v.c", C.replace("i < 300", "i < 6"), "gcc", "-O1", "-o", "v", "v.c")
     if not shutil.which("valgrind"):
         raise Skip("valgrind is not installed")
-    return program("outside", ["valgrind", "-q", path("v")], agrees=False)
+    return program("outside", ["valgrind", "-q", path("v")])
 
 
 def java(*arguments):
     def check():
         make("Spin.java", JAVA, "javac", "Spin.java")
-        return program("outside" if arguments else "inside", ["java", "-cp", path(""), "Spin"], arguments, agrees=False)
+        return program("outside" if arguments else "inside", ["java", "-cp", path(""), "Spin"], arguments)
     return check
 
 
 def mono(*arguments):
     def check():
         make("Spin.cs", CS, "mcs", "-out:spin.exe", "Spin.cs")
-        return program("outside" if arguments else "inside", ["mono", path("spin.exe")], arguments, agrees=False)
+        return program("outside" if arguments else "inside", ["mono", path("spin.exe")], arguments)
     return check
 
 
@@ -210,18 +141,25 @@ def ssh_logins():
 
 
 def ticks_of(name):
-    """cc1 and x264. (povray works in threads, of which these ticks see the first only.)"""
+    """cc1, x264, and povray, which works in threads."""
     def check():
         work = {"cc1": [run(["gcc", "-print-prog-name=cc1"]).stdout.strip(), "-quiet", "-O2", "-w", path("large.c"),
                         "-o", "/dev/null"],
                 "x264": ["x264", "--quiet", "--no-progress", "--threads", "1", "--input-res", "320x240", "--fps", "25",
-                         "-o", "/dev/null", path("noise.yuv")]}[name]
+                         "-o", "/dev/null", path("noise.yuv")],
+                "povray": ["povray", "-D", "+I" + path("spheres.pov"), "+O" + path("spheres.png"), "+W480", "+H360", "+A0.1", "+WT2",
+                           "-GA"]}[name]
         if not shutil.which(work[0]):
             raise Skip(work[0] + " is not installed")
         with open(path("large.c"), "w") as file:
             for i in range(400):
                 file.write("int f%d(int *a, int n) { int s = %d; for (int i = 0; i < n; i++) if (a[i] %% %d) s += "
                            "a[i] * %d; else s ^= a[n - i - 1]; return s; }\n" % (i, i, i % 7 + 2, i + 3))
+        with open(path("spheres.pov"), "w") as file:
+            file.write("camera { location <0, 2, -6> look_at 0 } light_source { <5, 9, -9> 1 }\n")
+            for i in range(60):
+                file.write("sphere { <%g, %g, %g>, 0.5 pigment { bozo scale 0.1 } finish { reflection 0.5 } normal { bumps "
+                           "0.4 scale 0.1 } }\n" % (i % 8 - 4, i % 5 - 2, i % 3))
         with open(path("noise.yuv"), "wb") as file:
             state = 1
             frame = bytearray(320 * 240 * 3 // 2)
@@ -233,18 +171,6 @@ def ticks_of(name):
         large = ("32768", 0.5) if name == "cc1" else ("64512", 1)  # frames of x264 have pages that it never touches
         return same_tick(*work, most_other=0.5, large=large)()
     return check
-
-
-def checked(check):
-    def checks():
-        try:
-            said = check()
-        except Skip as why:
-            return str(why)
-        if said:
-            print("  " + said)
-        return None
-    return checks
 
 
 run_checks([(name, checked(check)) for name, check in [
@@ -272,4 +198,5 @@ run_checks([(name, checked(check)) for name, check in [
     ("sshd with logins", ssh_logins),
     ("the same ticks: cc1", ticks_of("cc1")),
     ("the same ticks: x264", ticks_of("x264")),
+    ("the same ticks: povray", ticks_of("povray")),
 ]])

@@ -89,8 +89,17 @@ def threads(least, *names):
     def check(result):
         found = [thread["name"] for thread in result.info["threads"]]
         missing = [name for name in names if name not in found]
-        if len(found) < least or missing:
-            return "%d threads, not %d; without %s" % (len(found), least, missing or "a name missing")
+        count = sum(thread.get("threads", 1) for thread in result.info["threads"])
+        if count < least or missing:
+            return "%d threads, not %d; without %s" % (count, least, missing or "a name missing")
+    return check
+
+
+def arena_bytes(most):
+    """What all processes have left in their arenas."""
+    def check(result):
+        if result.info["arena_bytes"] > most:
+            return "%d bytes of the arena are in use, not %d" % (result.info["arena_bytes"], most)
     return check
 
 
@@ -134,6 +143,15 @@ def seen_or_lost(function, least):
         if got + lost < least:
             return "%.0f ms in %s and %.0f ms lost, not %d" % (got, function, lost, least)
     return check
+
+
+def succession(result):
+    """Row 8: what each of the threads asked for is there, whosever record it is in."""
+    calls = collections.Counter()
+    for stack, value in result.stacks_of("malloc_calls"):
+        calls.update({name: value for name in {name for _, name in stack}})
+    wrong = {name: calls[name] for name in ("take_kept", "take_and_free") if calls[name] != 6000}
+    return "calls of malloc below: %s, not 6000" % wrong if wrong else None
 
 
 def part_of(name):
@@ -238,6 +256,9 @@ def hosts(name, count, compiler=None, flags=()):
 
 LAUNCHER = ("launch_limits", [], ["launch_limits.c"])
 PRELOADED = [("preloaded.so", ["-shared", "-fPIC"], ["preloaded.c"])]
+# Without unwind information, and without a name for its functions.
+WITHOUT_RULES = [("without_rules.so", ["-s", "-shared", "-fPIC", "-nostdlib", "-fno-asynchronous-unwind-tables",
+                                       "-Wl,--no-ld-generated-unwind-info"], ["without_rules.c"])]
 TLS_LIBRARY = [("tls_library.so", ["-shared", "-fPIC"], ["tls_library.c"])]
 
 
@@ -422,10 +443,17 @@ CASES = [
     life("short", 3001),
     life("detached", 201, "detached"),
     life("exit", 2, "outlives-main"),
+    Case("r08_succession", record_options=["-e", "malloc/1,heap/1,wall,cpu"], burns=False,
+         checks=[threads(6001), arena_bytes(24 << 20), succession]),
+    Case("r08_succession_exact", "r08_succession.c", record_options=["--engine", "exact", "-e", "cpu"],
+         burns=False,
+         checks=[threads(6001), arena_bytes(24 << 20), truth]),
     # 1: system calls that must not be interrupted
     Case("r01_eintr", checks=[ms("timeouts", 20), ms("ping_pong", 10)]),
     # 3, 4: modules that come and go
     Case("r03_dlopen_threads", more=PLUGINS, checks=[ms("burner", 50)]),
+    Case("r03_detached", more=[("hops.so", ["-shared", "-fPIC"], ["hops.c"])], burns=False,
+         exact_options=["--duration", "0.3"]),
     Case("r04_same_address", more=PLUGINS,
          checks=[ms("work_of_a", 150, 330, module="plugin_a.so"),
                  ms("work_of_b", 50, 115, module="plugin_b.so")]),
@@ -470,6 +498,7 @@ CASES = [
          exact_not="the plan of gdb itself is not what this is about", checks=[ms("debugged", 100)]),
     # 9, 10: unwinding
     Case("r09_cancel", "r09_cancel.cpp", compiler="cxx"),
+    Case("r09_anywhere", "r09_anywhere.cpp", compiler="cxx", burns=False),
     # While the unwinder installs the context of a landing pad, the saved registers in its frame are
     # already the landing pad's: there is no way on from there, and no unwinder finds one.
     Case("r10_throw_gcc", "r10_throw.cpp", compiler="cxx", complete=0.95),
@@ -546,6 +575,8 @@ CASES = [
     Case("r41_callers"),
     # 23 to 35, 46, 47: what an editor of code may break. Most programs count their own calls.
     Case("r23_registers", burns=False),
+    Case("r23_without_rules", burns=False, flags=["-L.", "-l:without_rules.so", "-Wl,-rpath,$ORIGIN"],
+         more=WITHOUT_RULES),
     Case("r24_entries", burns=False, checks=[truth]),
     *ways("r25_tables", "r25_tables.c",
           ("gcc_O2", "cc", ["-O2"]), ("gcc_fixed", "cc", ["-O2"] + FIXED), ("gcc_O0", "cc", ["-O0"]),
@@ -564,6 +595,7 @@ CASES = [
           ("clang_folded", "clang", FOLDED + FIXED + ["-fuse-ld=lld"]),
           flags=["-L.", "-l:r26_library.so", "-Wl,-rpath,$ORIGIN"], more=LIBRARY),
     Case("r27_tails", flags=["-O2"], burns=False),
+    Case("r27_middle", checks=[truth]),
     Case("r27_jump_returns", flags=["-O2"], burns=False, complete=0.5, checks=[truth]),
     *ways("r28_arguments", "r28_arguments.c", *LEVELS),
     Case("r29_in_stubs", burns=False, complete=0.95),
@@ -637,6 +669,9 @@ CASES = [
     Case("r50_other_threads", checks=[threads(4), ms("in_c_thread", 50), ms("on_timer", 100)]),
     # 51: memory at fixed places
     Case("r51_fixed_places"),
+    *[Case("r51_low_" + what, "r51_low_places.c", flags=flags, arguments=[what], burns=False,
+           notes="at a fixed place")
+      for what, flags in (("fixed", []), ("noreplace", []), ("heap", FIXED), ("limit", []))],
     # 54: modules that do not begin at 0, and those of other namespaces
     Case("r54_bases", more=BASES, flags=["-L.", "-l:base_a.so", "-l:base_b.so", "-Wl,-rpath,$ORIGIN"],
          checks=[ms("work_of_a", 40, module="base_a.so"), ms("work_of_b", 40, module="base_b.so")]),
@@ -669,9 +704,9 @@ CASES = [
 ]
 EDITING = re.compile(r"r(2[3-9]|3[0-5]|46|47)_|r12_reused")
 # Of the others, what a selection with engine exact runs: threads, forks, jumps, ends.
-ALSO_EXACT = """r07_fork r07_vfork r08_short r10_throw_gcc r11_longjmp r12_coroutines r16_kill r42_raw_fork
-r42_fork_in_dlopen r44_closefrom r48_system r48_environ r48_small_stack r50_other_threads
-r51_fixed_places""".split()
+ALSO_EXACT = """r03_detached r07_fork r07_vfork r08_short r09_anywhere r10_throw_gcc r11_longjmp r12_coroutines r16_kill
+r42_raw_fork r42_fork_in_dlopen r44_closefrom r48_system r48_environ r48_small_stack r50_other_threads
+r51_fixed_places r51_low_fixed r51_low_noreplace r51_low_heap r51_low_limit""".split()
 
 
 # And with engine encode: what is not the editor's, but how contexts are followed.

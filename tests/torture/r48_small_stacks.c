@@ -81,7 +81,7 @@ static NOINLINE long at_the_end(int depth)
     __asm__ volatile("" : : "r"(here_) : "memory");
     if (here_ - last_page > 1024)
         return at_the_end(depth + 1) + here_[7];
-    for (int i = 0; i < 200; i++)
+    for (int i = 0; i < 1000; i++)
         spin(100000);
     return here_[3];
 }

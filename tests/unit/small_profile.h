@@ -125,6 +125,20 @@ static inline void commit(struct profile_writer *w)
     assert_int_equal(status, CT_OK);
 }
 
+/*
+ * Samples of metric 0: node 1 at 5 and 9 us and node 2 at 5 us, each worth 1, and node 2 at
+ * 2^32 + 3 us, worth 2. Given in no order.
+ */
+static inline void add_small_times(struct profile_writer *w)
+{
+    profile_add_times(w, &(struct ctp_time_run){.metric = 0, .span = 1, .value = 2},
+                      &(struct ctp_time){2, 3}, 1);
+    profile_add_times(w, &(struct ctp_time_run){.metric = 0, .value = 1},
+                      (struct ctp_time[]){{1, 9}, {2, 5}}, 2);
+    profile_add_times(w, &(struct ctp_time_run){.metric = 0, .value = 1}, &(struct ctp_time){1, 5},
+                      1);
+}
+
 static inline void write_small(void)
 {
     struct profile_writer *w = begin_small();
@@ -132,6 +146,7 @@ static inline void write_small(void)
     profile_write_nodes(w, small_parents, small_frames, 6);
     profile_write_values(w, 0, small_values[0], 6);
     profile_write_values(w, 1, small_values[1], 6);
+    add_small_times(w);
     commit(w);
 }
 

@@ -5,11 +5,14 @@
 #include "base/reader.h"
 #include "base/strings.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -111,6 +114,34 @@ static void json_escapes_what_json_cannot_hold(void **state)
     free(text);
 }
 
+static void nothing_is_left_of_a_new_file_whose_writer_was_killed(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/calltrail-test-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    int nameless = open(folder, O_TMPFILE | O_RDWR, 0600);
+    if (nameless < 0) { /* a file system without */
+        rmdir(folder);
+        skip();
+    }
+    close(nameless);
+    char *path = must_format("%s/file", folder);
+    pid_t child = fork();
+    if (child == 0) {
+        struct new_file file;
+        struct ct_error err;
+        if (file_begin(path, &file, &err) == CT_OK && fputs("half", file.stream) >= 0 &&
+            fflush(file.stream) == 0)
+            raise(SIGKILL);
+        _exit(1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(rmdir(folder), 0);
+    free(path);
+}
+
 static void a_new_file_appears_only_when_it_is_committed(void **state)
 {
     (void)state;
@@ -160,6 +191,7 @@ int main(void)
         cmocka_unit_test(skipping_past_the_end_fails_even_with_huge_counts),
         cmocka_unit_test(the_pool_keeps_each_string_once),
         cmocka_unit_test(json_escapes_what_json_cannot_hold),
+        cmocka_unit_test(nothing_is_left_of_a_new_file_whose_writer_was_killed),
         cmocka_unit_test(a_new_file_appears_only_when_it_is_committed),
         cmocka_unit_test(mapping_names_the_file_and_the_reason),
     };

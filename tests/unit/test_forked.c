@@ -11,7 +11,7 @@
 
 #include "runtime/edit/edited.h"
 #include "runtime/edit/observe.h"
-#include "runtime/loaded.h"
+#include "runtime/status.h"
 #include "runtime/thread.h"
 
 #include <sys/mman.h>
@@ -24,9 +24,19 @@ static struct arena_header arena;
 static struct guest *page; /* wiped in the child of a fork, as the runtime's is */
 struct guest *guest;
 
-bool loaded_is_settled(void)
+bool modules_hold(void)
+{
+    return !__atomic_exchange_n((uint32_t *)&guest->code_lock, 1, __ATOMIC_ACQUIRE);
+}
+
+bool status_is_alone(void)
 {
     return true;
+}
+
+void modules_let_go(void)
+{
+    guest->code_lock = 0;
 }
 
 static void (*again)(void); /* what the child does when it is forked; NULL: has been forked */

@@ -147,6 +147,43 @@ static void sites_that_lie_do_not_hurt(void **state)
     unfence(&f);
 }
 
+static void assert_descriptor_has(const struct plan *p)
+{
+    size_t bytes = p->header->file_bytes;
+    char *read_back = must_realloc(NULL, bytes, 1);
+    int fd = plan_descriptor(p);
+    assert_true(fd >= 0);
+    assert_int_equal(lseek(fd, 0, SEEK_END), bytes);
+    assert_int_equal(pread(fd, read_back, bytes, 0), bytes);
+    assert_memory_equal(read_back, p->header, bytes);
+    close(fd);
+    free(read_back);
+}
+
+static void a_descriptor_has_the_plan_whatever_has_become_of_its_file(void **state)
+{
+    (void)state;
+    struct plan p, again;
+    assert_true(plan_is_cached(&cache, "/bin/true"));
+    assert_int_equal(plan_for_file(&cache, "/bin/true", &p, NULL), CT_OK);
+    assert_non_null(p.path);
+    assert_descriptor_has(&p);
+    char *other = must_format("%s/other", folder);
+    FILE *file = fopen(other, "w");
+    fputs("not a plan", file);
+    fclose(file);
+    assert_int_equal(rename(other, p.path), 0);
+    assert_descriptor_has(&p);
+    assert_false(plan_is_cached(&cache, "/bin/true"));
+    assert_int_equal(plan_for_file(&cache, "/bin/true", &again, NULL), CT_OK); /* made anew */
+    assert_int_equal(again.header->hash, p.header->hash);
+    assert_int_equal(unlink(again.path), 0);
+    assert_descriptor_has(&p);
+    plan_close(&p);
+    plan_close(&again);
+    free(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +192,7 @@ int main(void)
         cmocka_unit_test(a_changed_byte_is_noticed),
         cmocka_unit_test(sections_outside_the_file_are_refused),
         cmocka_unit_test(sites_that_lie_do_not_hurt),
+        cmocka_unit_test(a_descriptor_has_the_plan_whatever_has_become_of_its_file),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

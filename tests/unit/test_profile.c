@@ -3,6 +3,8 @@
  */
 #include "small_profile.h"
 
+#include "profile/time_range.h"
+
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -74,6 +76,66 @@ static void reads_back_what_ran_and_facts(void **state)
     assert_int_equal(profile_find_fact(&p, CTP_SCOPE_METRIC, 1, "samples")->value, 17);
     struct profile_range range = profile_facts_of(&p, CTP_SCOPE_PROFILE, 0);
     assert_int_equal(range.end - range.first, 2);
+    profile_close(&p);
+}
+
+static void times_are_in_order(void **state)
+{
+    (void)state;
+    write_small();
+    static const struct ctp_time expected[] = {{1, 5}, {2, 5}, {1, 9}, {2, 3}};
+    struct profile p;
+    struct ct_error err;
+    assert_int_equal(profile_open(path, &p, &err), CT_OK);
+    assert_int_equal(profile_time_run_count(&p), 2);
+    assert_int_equal(profile_time_run(&p, 0)->count, 3);
+    assert_int_equal(profile_time_run(&p, 1)->first, 3);
+    assert_int_equal(profile_time_run(&p, 1)->span, 1);
+    assert_memory_equal(profile_times(&p), expected, sizeof expected);
+    uint64_t first, last;
+    assert_true(profile_time_span(&p, &first, &last));
+    assert_int_equal(first, 5);
+    assert_int_equal(last, (UINT64_C(1) << 32) + 3);
+    profile_close(&p);
+}
+
+static void range_has(const struct time_range *range, uint64_t node_1, uint64_t node_2)
+{
+    struct profile p;
+    struct ct_error err;
+    assert_int_equal(profile_open(path, &p, &err), CT_OK);
+    assert_int_equal(profile_restrict(&p, range, NULL, &err), CT_OK);
+    assert_int_equal(p.metric_count, 1); /* the other has no times */
+    assert_int_equal(profile_find_metric(&p, "calls"), CTP_NONE);
+    for (uint32_t i = 0; i < 6; i++)
+        assert_int_equal(profile_value(&p, 0, i), i == 1 ? node_1 : i == 2 ? node_2 : 0);
+    uint64_t total;
+    assert_int_equal(profile_without_time(&p, 0, &total), 18 - 5);
+    assert_int_equal(total, 18);
+    /* Facts of metric 1 went with it, and counts of the whole profile; others stay. */
+    assert_null(profile_find_fact(&p, CTP_SCOPE_METRIC, 1, "samples"));
+    assert_non_null(profile_find_fact(&p, CTP_SCOPE_PROFILE, 0, "zulu"));
+    assert_int_equal(profile_verify_values(&p, CTP_NONE, &err), CT_OK);
+    profile_close(&p);
+}
+
+static void a_range_has_what_was_sampled_in_it(void **state)
+{
+    (void)state;
+    write_small();
+    range_has(&(struct time_range){true, true, 5, 9}, 1, 1); /* the end is outside */
+    range_has(&(struct time_range){true, true, 5, 10}, 2, 1);
+    range_has(&(struct time_range){true, false, 6, 0}, 1, 2);
+    range_has(&(struct time_range){false, true, 0, 6}, 1, 1);
+    range_has(&(struct time_range){true, true, 20, 30}, 0, 0);
+    struct profile p;
+    struct ct_error err;
+    assert_int_equal(profile_open(path, &p, &err), CT_OK);
+    assert_int_equal(profile_restrict(&p, &(struct time_range){true, false, 6, 0}, "calls", &err),
+                     CT_ERROR);
+    assert_non_null(strstr(err.text, "calls has no times"));
+    assert_int_equal(profile_restrict(&p, &(struct time_range){true, true, 6, 6}, NULL, &err),
+                     CT_ERROR);
     profile_close(&p);
 }
 
@@ -362,6 +424,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(reads_back_code_and_tree),
         TEST(reads_back_what_ran_and_facts),
+        TEST(times_are_in_order),
+        TEST(a_range_has_what_was_sampled_in_it),
         TEST(indices_outside_give_empty_records),
         TEST(statistics_are_those_of_the_tree),
         TEST(empty_profile_is_a_profile),

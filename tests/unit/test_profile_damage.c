@@ -87,18 +87,18 @@ static void versions_are_told_apart(void **state)
     struct ctp_header *header = (void *)bytes;
     header->major = 2;
     expect_open_error(bytes, size,
-                      "file.ctp: written by a newer calltrail (format 2.0, this one reads up to "
-                      "1.0)");
+                      "file.ctp: written by a newer calltrail (format 2.1, this one reads up to "
+                      "1.1)");
     header->major = 0;
     expect_open_error(bytes, size,
-                      "file.ctp: written by an older calltrail (format 0.0, this one reads 1.0 to "
-                      "1.0)");
+                      "file.ctp: written by an older calltrail (format 0.1, this one reads 1.0 to "
+                      "1.1)");
     header->major = 1;
     header->minor = 9;
     find_section(bytes, CTP_EPOCHS, 0)->kind = 77;
     expect_open_error(bytes, size,
                       "file.ctp: has a section of kind 77, which this calltrail does not know "
-                      "(the file has format 1.9, this one reads up to 1.0)");
+                      "(the file has format 1.9, this one reads up to 1.1)");
     find_section(bytes, 77, 0)->flags = CTP_OPTIONAL;
     ctp_rehash(bytes, size);
     struct profile p;
@@ -217,7 +217,7 @@ static const struct rule {
     {CTP_FRAMES, FIELD(ctp_frame, 0, first_line), 1, 4, "frames 0: its last line is 2"},
     {CTP_FRAMES, FIELD(ctp_frame, 0, line_count), CTP_NONE, 4, "frames 0: its last line is 4294"},
     {CTP_FRAMES, FIELD(ctp_frame, 2, flags), 8, 4, "frames 2: its flags is 8"},
-    {CTP_FRAMES, FIELD(ctp_frame, 2, gap), CTP_GAP_END, 4, "frames 2: its gap is 13"},
+    {CTP_FRAMES, FIELD(ctp_frame, 2, gap), CTP_GAP_END, 4, "frames 2: its gap is 14"},
     {CTP_ARGUMENTS, 0, 4, 9999, 4, "arguments 1: its text is 9999"},
     {CTP_PROCESSES, FIELD(ctp_process, 1, parent), 1, 4, "processes 1: its parent does not come"},
     {CTP_PROCESSES, FIELD(ctp_process, 1, command), 9999, 4, "processes 1: its command is 9999"},
@@ -257,6 +257,15 @@ static const struct rule {
     {CTP_PARENTS, 0, 1 * 4, CTP_NONE, 4, "nodes 1: it is a root, but has a frame"},
     {CTP_PARENTS, 0, 4 * 4, 3, 4, "nodes 4: it has no frame, but is not a root"},
     {CTP_NODE_FRAMES, 0, 5 * 4, 3, 4, "nodes 5: its frame is 3, but there are only 3"},
+    {CTP_TIME_RUNS, FIELD(ctp_time_run, 0, metric), 2, 4,
+     "time runs 0: its metric is 2, but there"},
+    {CTP_TIME_RUNS, FIELD(ctp_time_run, 0, value), 3, 8, "time runs 1: it is out of order"},
+    {CTP_TIME_RUNS, FIELD(ctp_time_run, 0, count), 0, 4, "time runs 0: it has no times"},
+    {CTP_TIME_RUNS, FIELD(ctp_time_run, 1, first), 2, 4, "time runs 1: its times do not follow"},
+    {CTP_TIME_RUNS, FIELD(ctp_time_run, 1, count), 2, 4, "time runs 1: its last time is 4, but th"},
+    {CTP_TIMES, 0, 3 * 8, 6, 4, "times 3: its node does not exist"},
+    {CTP_TIMES, 0, 2 * 8 + 4, 4, 4, "times 2: it is out of order"},
+    {CTP_TIMES, 0, 1 * 8, 0, 4, "times 1: it is out of order"},
     {CTP_VALUES, 1, 3 * 8, UINT64_MAX, 8, "metric values 1: the total does not fit in 64 bits"},
 #undef FIELD
 };

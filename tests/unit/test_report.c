@@ -5,8 +5,8 @@
 
 #include "export/export.h"
 #include "query/flat.h"
+#include "query/shorten.h"
 #include "report/report.h"
-#include "report/shorten.h"
 
 enum { ROUNDS = 150 };
 
@@ -570,6 +570,22 @@ static void names_are_cut_with_care(void **state)
     free(clean);
 }
 
+static void one_thing_is_one(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *unit, *one, *two;
+    } cases[] = {{"calls", "1 call", "2 calls"}, {"ns", "1 ns", "2 ns"},
+                 {"bytes", "1 byte", "2 bytes"}, {"pages", "1 page", "2 pages"},
+                 {"gas", "1 gas", "2 gas"},      {"", "1 ", "2 "}};
+    char text[AMOUNT_ROOM];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct amount_scale scale = amount_scale(cases[i].unit, 9);
+        assert_string_equal(amount_text(&scale, 1, text), cases[i].one);
+        assert_string_equal(amount_text(&scale, 2, text), cases[i].two);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -583,6 +599,7 @@ int main(void)
         TEST(limits_keep_the_heaviest_rows),
         TEST(folded_stacks_agree_with_all_paths),
         TEST(names_are_cut_with_care),
+        TEST(one_thing_is_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,8 +17,8 @@ import traceback
 import browser
 import page_numbers
 
-VIEWS = ["flame", "topdown", "bottomup", "functions", "butterfly", "contexts", "kctx", "lines", "structure", "compare", "quality"]
-VIEW_KEYS = dict(zip("1234567890q", VIEWS))
+VIEWS = ["flame", "topdown", "bottomup", "functions", "butterfly", "contexts", "kctx", "lines", "structure", "timeline", "heatmap", "compare", "quality"]
+VIEW_KEYS = dict(zip("1234567890qwz", VIEWS))
 
 
 def is_share(text, share):
@@ -109,7 +109,7 @@ class Checks:
         for key, view in VIEW_KEYS.items():
             if view == "compare":
                 continue  # there is one profile: the key behind it moves up
-            self.press("0" if view == "quality" else key)
+            self.press("w" if view == "quality" else key)
             assert self.state().get("view", "flame") == view, f"key {key} shows {self.state()}"
         self.press("1")
         self.press("v")
@@ -171,6 +171,56 @@ class Checks:
         assert self.page.run("document.querySelector('#row-0').getAttribute('aria-expanded')") == opened
         self.page.key("End"), self.page.key("PageUp"), self.page.key("ArrowUp")
         assert self.page.run("document.querySelectorAll('.row.chosen').length") == 1
+
+    # ---- Time
+
+    def time(self):
+        """A part of the time, chosen by the mouse, by keys and in the table: all views are of that part."""
+        profile = self.make("time", "--seed", "5", "--nodes", "2000", "--threads", "6")
+        for view in ("timeline", "heatmap"):
+            address = self.html("time", profile, options=("--min-share", "0"))
+            self.go(f"{address}#view={view}")
+            box = self.page.run("(({ left, top, width }) => [left, top, width])(document.querySelector('.time canvas').getBoundingClientRect())")
+            # Most samples are in the first seconds, the last ones after hours.
+            x, y = ((box[0] + 170, box[0] + 400), box[1] + 30) if view == "timeline" else ((box[0] + 48, box[0] + 60), box[1] + 290)
+            def drag():
+                for kind, at in (("mousePressed", x[0]), ("mouseMoved", x[1]), ("mouseReleased", x[1])):
+                    self.page.call("Input.dispatchMouseEvent", type=kind, x=at, y=y, button="left", buttons=1, clickCount=1)
+            self.page.then_drawn(drag)
+            self.time_is_shown(profile, f"{view} by mouse")
+            self.press("u")
+            assert "from" not in self.state() and "to" not in self.state()
+            self.page.run("document.querySelector('.time canvas').focus()")
+            for key in ("End", "Home", "ArrowRight", "ArrowLeft"):
+                self.page.key(key)
+            assert " s · " in self.page.run("document.getElementById('detail').textContent"), "nothing is said of what is pointed at"
+            for _ in range(3):
+                self.page.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight", windowsVirtualKeyCode=39, modifiers=8)
+            self.page.then_drawn(lambda: self.page.key("Enter"))
+            self.time_is_shown(profile, f"{view} by keys")
+            self.page.run("document.querySelector('.time canvas').focus()")
+            self.page.then_drawn(lambda: self.page.key("Escape"))
+            assert "from" not in self.state()
+            self.page.run("document.querySelector('.table').focus()")
+            self.page.key("End"), self.page.key("Home")
+            self.page.then_drawn(lambda: self.page.key("Enter"))
+            self.time_is_shown(profile, f"{view} by the table")
+        self.go(self.html("untimed", self.make("untimed", "--seed", "5", "--nodes", "90", "--no-times")) + "#view=timeline&from=1")
+        tabs = self.page.run("document.getElementById('tabs').textContent")
+        assert "Timeline" not in tabs and "Flame graph" in tabs and not self.page.run("document.querySelectorAll('.chip').length"), tabs
+
+    def time_is_shown(self, profile, how):
+        state = self.state()
+        wanted = page_numbers.report(self.calltrail, ["--from", state["from"], "--to", state["to"]], profile)
+        self.page.then_drawn(lambda: self.page.run("location.hash = location.hash.replace(/view=[a-z]+/, 'view=functions')"))
+        rows = page_numbers.report(self.calltrail, ["--view", "flat", "--from", state["from"], "--to", state["to"]], profile)["rows"]
+        shown = self.page.run("document.getElementById('total').textContent")
+        cells = self.page.run("[...document.querySelectorAll('.row')].map((row) => [...row.children].map((cell) => cell.textContent))")
+        assert len(cells) > 3 and int(wanted["total"]) > 0, f"{how}: {state} is empty"
+        assert f"about {int(wanted['total']) // int(wanted['period']):,} samples" in shown or int(wanted["total"]) < 1e7, f"{how}: {shown}, not {wanted['total']}"
+        for cell, row in zip(cells, rows):
+            assert is_share(cell[0], row["self_share"]) and is_share(cell[1], row["total_share"]), f"{how}: {cell} is not {row}"
+        self.page.then_drawn(lambda: self.page.run("history.back()"))
 
     # ---- Search, zoom, the address
 
@@ -306,7 +356,7 @@ class Checks:
     def two_profiles(self):
         older, newer = self.make("older", "--seed", "3", "--nodes", "500"), self.make("newer", "--seed", "3", "--nodes", "700")
         self.go(self.html("two", older, newer))
-        self.press("0")
+        self.press("w")
         assert self.state()["view"] == "compare"
         words = self.page.run("[...document.querySelectorAll('.what')].map((one) => one.textContent)")
         assert words and "same" not in words, "what noise explains is in the table"
@@ -360,7 +410,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="calltrail-page-") as work:
         checks = Checks(*arguments[:2], work, is_short)
         try:
-            short = ["numbers", "differences", "shown_numbers", "views", "keys", "zoom_and_back", "search", "hostile", "served"]
+            short = ["numbers", "differences", "shown_numbers", "views", "keys", "zoom_and_back", "search", "time", "hostile", "served"]
             full = short + ["keys_of_functions", "tree_keys", "address", "pictures", "looks", "source", "controls_have_names", "odd_profiles", "two_profiles", "cut"]
             only = os.environ.get("ONLY", "").split()
             for name in only or (short if is_short else full):

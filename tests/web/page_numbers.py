@@ -8,11 +8,12 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "src/view/page"
-MODULES = ["format", "data", "tree", "refine", "rows", "kctx", "lines", "compare", "model", "state"]
+MODULES = ["format", "data", "tree", "refine", "rows", "kctx", "lines", "compare", "times", "model", "state"]
 
 # What the page would show of a state, in the words of the report. Rows of trees are paths with their numbers.
 ANSWERS = """
-const model = new Model(await new Source().profiles());
+const all = new Model(await new Source().profiles());
+let model = all;
 const word = (profile, label) => {
     const module = profile.labelModules[label];
     return [profile.rawNames[label], profile.isCode(label) && module >= 0 ? profile.moduleFiles[module] : ""];
@@ -27,7 +28,9 @@ function walk(profile, row, path, out) {
     return out;
 }
 window.answers = (words, wanted) => {
-    const state = { ...freshState(), ...words }, profile = model.profiles[model.sideOf(state)], tree = model.tree(state);
+    const state = { ...freshState(), ...words }, range = rangeOf(state);
+    model = range ? modelInRange(all, range) : all;
+    const profile = model.profiles[model.sideOf(state)], tree = model.tree(state);
     const found = wanted === null ? -1 : profile.rawNames.findIndex((_, label) => profile.isCode(label) && JSON.stringify(word(profile, label)) === JSON.stringify(wanted));
     return {
         total: tree.whole, shown: tree.total[0],
@@ -46,8 +49,8 @@ window.answers = (words, wanted) => {
     };
 };
 window.selections = () => {
-    const [profile] = model.profiles;
-    return { metrics: profile.metrics.map(({ name }) => name), threads: profile.threads.map(([name, tid]) => [name, String(tid)]).flat(),
+    const [profile] = all.profiles;
+    return { timed: [...new Set(profile.times.groups.map(([metric]) => profile.metrics[metric].name))], metrics: profile.metrics.map(({ name }) => name), threads: profile.threads.map(([name, tid]) => [name, String(tid)]).flat(),
         processes: profile.processes.map(({ pid }) => String(pid)), phases: profile.phases,
         functions: profile.rawNames.map((_, label) => label).filter((label) => profile.isCode(label)).map((label) => [...word(profile, label), profile.labelKinds[label]]),
         modules: [...new Set(profile.moduleFiles.filter((file) => /^[\\w.]+$/.test(file)))] };
@@ -98,6 +101,14 @@ def random_selection(chance, choices):
         if values and chance.random() < (0.8 if key == "metric" else 0.25):
             state[key] = chance.choice(values)
             options += [option, state[key]]
+    if choices["timed"] and chance.random() < 0.4:
+        state["metric"] = chance.choice(choices["timed"])
+        options += ["--metric", state["metric"]]
+        ends = sorted(chance.choice((0, 1, 2.5, 4.000001, 7.25, 4294, 5000)) for _ in range(2))
+        for key, option, value in (("from", "--from", ends[0]), ("to", "--to", ends[1] + 0.3)):
+            if chance.random() < 0.8:
+                state[key] = f"{value:.6f}"
+                options += [option, state[key]]
     for _ in range(chance.choice((0, 0, 1, 2))):
         kind, option = chance.choice((("f", "--focus"), ("h", "--ignore"), ("s", "--show-from"), ("r", "--fold-recursion"), ("m", "--only-module")))
         pattern = "" if kind == "r" else chance.choice(choices["modules"]) if kind == "m" else chance.choice(("function_[0-9]*3", "^main$", "_1", "script|quotes"))

@@ -14,6 +14,7 @@ int outside_begin(struct outside *o, struct server *server, const struct outside
                   bool verify, struct ct_error *err)
 {
     *o = (struct outside){.server = server, .verify = verify, .until_ns = UINT64_MAX};
+    o->by_height = wanted->by_height;
     o->files.maps = &server->maps;
     if (wanted->in_kernel)
         o->names_kernel = kernel_names_are_readable();
@@ -239,7 +240,7 @@ static void take_sample(struct outside *o, const struct outside_record *r)
     if (!t->has_tree)
         t->has_tree = outside_tree_begin(&p->arena, &t->tree, t->tid, t->name, t->start_ns);
     if (t->has_tree)
-        outside_count(o, p, t, &r->sample);
+        outside_count(o, p, t, &r->sample, r->time_ns);
     else
         outside_header(&p->arena)->lost[LOST_NO_ROOM]++;
 }
@@ -308,7 +309,16 @@ void outside_say_what_is_missing(const struct outside *o)
                 "calltrail: %llu records are lost: the kernel's rings were full; a lower frequency "
                 "(-F) or a smaller window (--window) needs less\n",
                 (unsigned long long)lost);
-    if (o->cut * 100 > o->samples)
+    if (o->heights)
+        fprintf(
+            stderr,
+            "calltrail: %.0f%% of the samples have a stack height in place of callers: calltrail "
+            "infer MAP PROFILE finds them\n",
+            100.0 * (double)o->heights / (double)o->samples);
+    if (o->by_height && o->cut * 100 > o->samples)
+        fprintf(stderr, "calltrail: %.0f%% of the stacks have no height that is certain\n",
+                100.0 * (double)o->cut / (double)o->samples);
+    else if (o->cut * 100 > o->samples)
         fprintf(stderr,
                 "calltrail: %.0f%% of the stacks are higher than the window of %u KB; --window 63 "
                 "is the most\n",

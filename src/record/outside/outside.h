@@ -14,9 +14,11 @@ struct outside {
     struct outside_files files;
     VEC(struct outside_process *) processes; /* that have not ended */
     bool verify;
+    bool by_height;              /* where the window ends, the stack's height is kept */
     bool names_kernel;           /* addresses of the kernel can be told apart */
     uint64_t from_ns, until_ns;  /* samples count between these */
     uint64_t samples, cut;       /* with the window that there is now */
+    uint64_t heights;            /* of those, whose callers are known by the height alone */
     uint64_t lost_told;          /* by records */
     uint64_t lost, unattributed; /* with no arena to say it in yet */
     uint64_t samples_32;         /* of 32-bit programs, whose stacks are not walked */

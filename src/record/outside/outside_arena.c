@@ -136,8 +136,36 @@ uint32_t outside_tree_child(const struct outside_arena *a, struct outside_tree *
     return place;
 }
 
-void outside_tree_count(const struct outside_arena *a, const struct outside_tree *t, uint32_t node,
-                        unsigned end)
+static void keep_time(const struct outside_arena *a, struct outside_tree *t, uint32_t node,
+                      uint64_t time_ns)
+{
+    struct arena_header *h = outside_header(a);
+    bool has_room = t->times && t->times->count < TIME_CHUNK_ENTRIES &&
+                    time_ns >= t->times->stamp &&
+                    (time_ns - t->times->stamp) >> TIME_SHIFT <= UINT32_MAX;
+    if (!h->clock_stamp)
+        return;
+    if (!has_room) {
+        bool leaves_room = h->used + sizeof *t->times + TIME_LEAVES_BYTES <=
+                           a->server->arenas.items[a->index].room;
+        t->times = h->time_chunks_left && leaves_room ? take(a, sizeof *t->times) : NULL;
+        if (t->times) {
+            h->time_chunks_left--;
+            t->times->stamp = time_ns;
+            t->times->next = t->record->first_times;
+            t->record->first_times = place_of(a, t->times);
+        }
+    }
+    if (!t->times) {
+        t->record->times_lost++;
+        return;
+    }
+    t->times->items[t->times->count++] =
+        (struct arena_time){node, (uint32_t)((time_ns - t->times->stamp) >> TIME_SHIFT)};
+}
+
+void outside_tree_count(const struct outside_arena *a, struct outside_tree *t, uint32_t node,
+                        unsigned end, uint64_t time_ns)
 {
     struct arena_header *h = outside_header(a);
     if (!node) {
@@ -147,4 +175,14 @@ void outside_tree_count(const struct outside_arena *a, const struct outside_tree
     ((struct arena_node *)((char *)h + (uint64_t)node * 8))->count++;
     t->record->samples++;
     t->record->ends[end]++;
+    keep_time(a, t, node, time_ns);
+}
+
+void outside_tree_note_height(const struct outside_arena *a, uint32_t node, uint32_t words)
+{
+    struct arena_node *n = (struct arena_node *)((char *)outside_header(a) + (uint64_t)node * 8);
+    if (!node || !words || words >= OUTSIDE_HEIGHT_VARIES)
+        return;
+    uint32_t known = n->returns & ~OUTSIDE_HEIGHT_VARIES;
+    n->returns = !known ? words : known != words ? n->returns | OUTSIDE_HEIGHT_VARIES : n->returns;
 }

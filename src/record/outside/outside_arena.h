@@ -18,6 +18,7 @@ struct outside_arena {
 struct outside_tree {
     struct arena_thread *record;
     struct arena_chunk *chunk; /* the newest */
+    struct arena_times *times; /* the newest */
     struct key_set nodes;      /* by parent and key, */
     VEC(uint32_t) places;      /* and where each is */
 };
@@ -54,8 +55,15 @@ void outside_tree_end(struct outside_tree *tree);
 uint32_t outside_tree_child(const struct outside_arena *arena, struct outside_tree *tree,
                             uint32_t parent, uint64_t key);
 
-/* Counts a sample at a node; at place 0 it is lost. */
-void outside_tree_count(const struct outside_arena *arena, const struct outside_tree *tree,
-                        uint32_t node, unsigned end);
+/* Counts a sample at a node, and notes when it came; at place 0 it is lost. */
+void outside_tree_count(const struct outside_arena *arena, struct outside_tree *tree, uint32_t node,
+                        unsigned end, uint64_t time_ns);
+
+/*
+ * A node's own height, in words, is kept where a runtime counts returns: from outside there are
+ * none. The highest bit says that it was met with another height, too.
+ */
+#define OUTSIDE_HEIGHT_VARIES UINT32_C(0x80000000)
+void outside_tree_note_height(const struct outside_arena *arena, uint32_t node, uint32_t words);
 
 #endif

@@ -72,9 +72,14 @@ static struct perf_event_attr describe_samples(const struct outside_events *e, b
     return a;
 }
 
+/*
+ * It counts what nobody reads: two events of one kind take 0.15 us less at each switch of threads
+ * than one beside an event that counts nothing (0.2 us more than one event alone, of 9).
+ */
 static struct perf_event_attr describe_tale(const struct outside_events *e, bool on_exec)
 {
     struct perf_event_attr a = describe(&e->wanted, on_exec);
+    a.config = PERF_COUNT_SW_TASK_CLOCK;
     a.mmap = a.mmap2 = a.comm = a.comm_exec = a.task = 1;
     return a;
 }
@@ -150,8 +155,8 @@ static void choose_window(struct outside_events *e)
         if (e->rings.items[i].has_samples && e->rings.items[i].size < least_ring)
             least_ring = e->rings.items[i].size;
     e->ring_bytes = least_ring;
-    e->window_bytes = e->wanted.window_bytes ? e->wanted.window_bytes : windows[0];
-    while (!e->wanted.window_bytes && e->window_bytes > LEAST_WINDOW &&
+    e->window_bytes = e->wanted.has_window ? e->wanted.window_bytes : windows[0];
+    while (!e->wanted.has_window && e->window_bytes > LEAST_WINDOW &&
            e->window_bytes > least_ring / RECORDS_IN_RING)
         e->window_bytes /= 2;
 }
@@ -166,7 +171,7 @@ int outside_events_begin(struct outside_events *e, const struct outside_wanted *
     int status = CT_OK;
     for (int cpu = 0; cpu < cpus && status == CT_OK; cpu++)
         status = open_rings(e, cpu, err);
-    uint64_t window_bytes = wanted->window_bytes ? wanted->window_bytes : USUAL_WINDOW;
+    uint64_t window_bytes = wanted->has_window ? wanted->window_bytes : USUAL_WINDOW;
     if (status == CT_OK && !outside_rings_map(e->rings.items, e->rings.count,
                                               outside_ring_bytes(wanted->period_ns, window_bytes)))
         status = outside_refuse_memory(errno, err);
@@ -344,7 +349,7 @@ void outside_events_stop(struct outside_events *e)
 bool outside_events_enlarge(struct outside_events *e)
 {
     uint32_t next = e->generation + 1;
-    if (e->wanted.window_bytes || next == OUTSIDE_GENERATIONS)
+    if (e->wanted.has_window || next == OUTSIDE_GENERATIONS)
         return false;
     if (windows[next] > USUAL_WINDOW)
         need_larger_rings(e, windows[next]);
@@ -392,6 +397,7 @@ void outside_events_switch(struct outside_events *e, bool failed)
     }
     if (failed) { /* what has been opened is not asked for again */
         e->wanted.window_bytes = e->window_bytes = windows[e->generation - 1];
+        e->wanted.has_window = true;
         e->generation--;
     }
 }

@@ -23,7 +23,9 @@ struct outside_wanted {
     uint64_t period_ns;
     bool in_user, in_kernel; /* where time is counted */
     bool follow;             /* processes that are started, too */
-    uint64_t window_bytes;   /* of the stack that comes along; 0: as usual */
+    uint64_t window_bytes;   /* of the stack that comes along, */
+    bool has_window;         /* if it is not as usual */
+    bool by_height;          /* where it ends, the height stands for the callers */
 };
 
 /* One that was opened for a thread; what the kernel gives those that inherit it is its id, too. */

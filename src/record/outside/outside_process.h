@@ -21,6 +21,15 @@ struct outside_range {
     uint64_t start, end;
 };
 
+/* Where a stack begins (outside_base.h). */
+struct outside_base {
+    uint64_t slot; /* of the outermost return address; 0: it was not found */
+    uint64_t word; /* that address */
+    uint64_t low, high;
+    uint64_t checked;  /* all words from here up have been looked at */
+    bool is_uncertain; /* there are several */
+};
+
 struct outside_thread {
     uint32_t tid;
     char name[OUTSIDE_NAME_BYTES];
@@ -31,6 +40,7 @@ struct outside_thread {
     uint32_t heir_of;  /* and which that is: it may have had such, too */
     bool has_tree;
     struct outside_tree tree;
+    struct outside_base base;
 };
 
 struct outside_process {

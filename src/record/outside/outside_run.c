@@ -147,6 +147,7 @@ static void take_signal(struct run *run)
     if (read(run->signals, &info, sizeof info) != sizeof info || info.ssi_signo == SIGCHLD)
         return;
     if (info.ssi_signo == SIGUSR2) {
+        outside_read(&run->outside, false); /* once more: what was too young the last time */
         if (collect_profile(&run->recording, &err) != CT_OK)
             fprintf(stderr, "calltrail: no snapshot: %s\n", err.text);
     } else if (!run->child) {
@@ -186,23 +187,33 @@ static void keep_time(struct run *run)
     }
 }
 
+/* Until --delay or --duration has passed; at most `most_ms`. */
+static int time_left_ms(const struct run *run, int most_ms)
+{
+    const struct record_options *options = run->options;
+    const struct server *server = run->recording.server;
+    double ends_s = server->has_begun ? options->duration_s : options->delay_s;
+    double left_ms = (run->began_s + ends_s - now_s()) * 1000;
+    if (server->is_over || ends_s <= 0 || left_ms >= most_ms)
+        return most_ms;
+    return left_ms > 0 ? (int)left_ms + 1 : 0;
+}
+
 /*
  * While processes come and go, what is told of them is read often, as long as their files can be
  * found by them. Else it is read when there is much, or something is told: to wait and to be woken
- * takes longer than to walk a few samples.
+ * takes 40 us, a walk 1.
  */
 static int choose_patience_ms(struct run *run)
 {
-    enum { OFTEN_MS = 10, SELDOM_MS = 50, LIVELY_S = 1 };
-    const struct record_options *options = run->options;
+    enum { OFTEN_MS = 10, SELDOM_MS = 100, LIVELY_S = 1 };
     const struct outside_events *e = &run->outside.events;
     if (e->told != run->told) {
         run->told = e->told;
         run->told_s = now_s();
     }
     run->is_lively = e->waiting.count || now_s() - run->told_s < LIVELY_S;
-    bool keeps_time = options->delay_s > 0 || options->duration_s > 0;
-    return run->is_lively || keeps_time ? OFTEN_MS : SELDOM_MS;
+    return time_left_ms(run, run->is_lively ? OFTEN_MS : SELDOM_MS);
 }
 
 static void wait_for_more(struct run *run)
@@ -234,8 +245,10 @@ static void supervise(struct run *run)
             looked_s = now_s();
         }
         take_signal(run);
-        if (run->recording.slices && slices_due(run->recording.slices))
+        if (run->recording.slices && slices_due(run->recording.slices)) {
+            outside_read(&run->outside, false);
             slices_take(run->recording.slices, &run->recording);
+        }
         if (run->child ? has_child_ended(run) : have_ended(run))
             break;
     }
@@ -290,7 +303,9 @@ static struct outside_wanted wanted_by(const struct record_options *options,
                                    .in_user = modes & CPU_USER,
                                    .in_kernel = modes & CPU_KERNEL,
                                    .follow = options->follow,
-                                   .window_bytes = options->window_bytes};
+                                   .window_bytes = options->window_bytes,
+                                   .has_window = options->has_window,
+                                   .by_height = options->engine->by_height};
 }
 
 int outside_run(const struct record_options *options, struct server *server, struct slices *slices,

@@ -1,13 +1,14 @@
 #include "record/outside/outside_walk.h"
 
 #include "record/kernel_names.h"
+#include "record/outside/outside_base.h"
 
 #include <asm/perf_regs.h>
 #include <linux/perf_event.h>
 #include <string.h>
 #include <sys/uio.h>
 
-enum { PAGE = 4096, LARGE_FRAME = 1 << 20 };
+enum { PAGE = 4096, LARGE_FRAME = 1 << 20, OUTSIDE_SP = PERF_REG_X86_SP };
 
 static void take_registers(const uint64_t *from, struct walk_registers *r)
 {
@@ -27,7 +28,8 @@ struct sample_memory {
     const struct outside_sample *sample;
     uint64_t sp;
     bool was_cut;     /* it would have read on behind the window */
-    uint64_t missing; /* what it could not read, in the end */
+    uint64_t missing; /* what it could not read, in the end, */
+    uint64_t first;   /* and what it wanted first behind the window; 0: nothing */
     bool reads_alive;
 };
 
@@ -49,7 +51,8 @@ static bool find_stack(struct walk_memory *memory, struct sample_memory *s, uint
     }
     /* Behind the window; or behind a page that was not in memory: the kernel stops there. */
     if (above < (is_full(s->sample) ? MOST_STACK : s->sample->window_bytes + LARGE_FRAME))
-        s->was_cut = true;
+        s->first = s->was_cut ? s->first : address;
+    s->was_cut |= s->first != 0;
     return false;
 }
 
@@ -121,6 +124,40 @@ static uint32_t end_of_walk(enum walk_end end, const struct sample_memory *s,
     return end != WALK_COMPLETE && s->was_cut ? ARENA_GAP_WINDOW : (uint32_t)end;
 }
 
+/* Is the return address what a special rule reads first from the stack? */
+static bool reads_return_first(const struct outside_process *p, const struct walk_frame *f)
+{
+    const struct walk_module *m = f->module < p->walked.count ? &p->walked.items[f->module] : NULL;
+    uint64_t offset = m ? f->pc - !(f->flags & FRAME_IS_PC) - m->base : 0;
+    int64_t row = m && m->tables ? map_find_row(m->tables, offset) : NO_ROW;
+    if (row == NO_ROW)
+        return false;
+    uint32_t rule = m->tables->rows[row].rule;
+    const struct map_range *correction = map_find_correction(m->tables, offset);
+    if (correction && (f->flags & FRAME_IS_PC))
+        rule = correction->value;
+    if (RULE_KIND(rule) != RULE_SPECIAL || RULE_SPECIAL_INDEX(rule) >= m->tables->special_count)
+        return false;
+    const struct map_special *s = &m->tables->specials[RULE_SPECIAL_INDEX(rule)];
+    return (s->cfa_kind == CFA_REG || s->cfa_kind == CFA_PLT) && s->place[AT_RIP].kind == PLACE_CFA;
+}
+
+/*
+ * Where the return address of the last frame is, which could not be read; 0: not known. A direct
+ * rule reads nothing else before it.
+ */
+static uint64_t last_slot(const struct outside_process *p, const struct sample_memory *s,
+                          const struct outside_walked *w)
+{
+    if (!w->count)
+        return 0;
+    for (uint32_t i = 0; i < w->count; i++)
+        if (w->frames[i].flags & FRAME_UNKNOWN) /* more was tried there */
+            return 0;
+    const struct walk_frame *last = &w->frames[w->count - 1];
+    return !(last->flags & FRAME_SPECIAL) ? s->missing : reads_return_first(p, last) ? s->first : 0;
+}
+
 /* --- the walk ----------------------------------------------------------------------------------
  */
 
@@ -143,6 +180,8 @@ void outside_walk(struct outside_process *p, const struct outside_sample *sample
     out->count = result.count;
     out->end = end_of_walk(result.end, &s, out);
     out->reads_alive = s.reads_alive;
+    out->slot =
+        result.end == WALK_MEMORY && out->end == ARENA_GAP_WINDOW ? last_slot(p, &s, out) : 0;
 }
 
 /* Only the pc is known. */
@@ -152,6 +191,7 @@ static void walk_pc(const struct outside_process *p, uint64_t pc, struct outside
     out->count = 1;
     out->end = ARENA_GAP_OTHER;
     out->reads_alive = false;
+    out->slot = 0;
     out->frames[0] = (struct walk_frame){.pc = pc, .module = UINT32_MAX, .flags = FRAME_IS_PC};
     for (uint32_t i = 0; i < modules.count; i++)
         if (pc >= modules.items[i].start && pc < modules.items[i].end)
@@ -168,6 +208,15 @@ static bool is_same_walk(const struct outside_walked *a, const struct outside_wa
 
 /* --- the context -------------------------------------------------------------------------------
  */
+
+/* The key of a return address. */
+static uint64_t key_of_return(const struct outside_process *p, uint64_t pc)
+{
+    for (size_t i = 0; i < p->walked.count; i++)
+        if (pc > p->walked.items[i].start && pc <= p->walked.items[i].end && p->modules.items[i].id)
+            return KEY_MAKE(p->modules.items[i].id, 0, pc - p->walked.items[i].base);
+    return KEY_MAKE(pc >> 32 & 0xffffff, KEY_ADDRESS, pc);
+}
 
 static uint64_t key_of(const struct outside_process *p, const struct walk_frame *f)
 {
@@ -220,8 +269,42 @@ static void check_walk(struct outside_process *p, const struct outside_tree *t,
     t->record->verify_differ += !is_same;
 }
 
+/*
+ * Where a walk was cut, the height at which it was stands for the callers, below the outermost one.
+ * Returns the node; 0: the height is not known.
+ */
+static uint32_t count_height(struct outside_process *p, struct outside_thread *thread,
+                             const struct outside_sample *sample, struct outside_walked *w)
+{
+    enum { MOST_WORDS = 1 << 24 };
+    struct outside_base *b = &thread->base;
+    if (w->end != ARENA_GAP_WINDOW || !w->slot || w->slot % 8 ||
+        !outside_base_find(p, b, sample->registers[OUTSIDE_SP]) || w->slot > b->slot ||
+        (b->slot - w->slot) / 8 >= MOST_WORDS)
+        return 0;
+    uint64_t words = (b->slot - w->slot) / 8;
+    uint32_t node = outside_tree_child(&p->arena, &thread->tree, thread->tree.record->root,
+                                       key_of_return(p, b->word));
+    w->end = words ? (uint32_t)ARENA_GAP_HEIGHT : WALK_COMPLETE;
+    return words ? outside_tree_child(&p->arena, &thread->tree, node,
+                                      KEY_MAKE(words, KEY_GAP, ARENA_GAP_HEIGHT))
+                 : node;
+}
+
+/* Of a frame of a complete walk, in words: how far its return address is below the outermost one.
+ */
+static uint32_t own_height(const struct outside_walked *w, uint32_t frame)
+{
+    if (w->end != WALK_COMPLETE || w->count < 2 || !w->frames[frame].slot)
+        return 0;
+    uint64_t base = w->frames[w->count - 2].slot, bytes = base - w->frames[frame].slot;
+    return w->frames[frame].slot <= base && bytes % 8 == 0 && bytes / 8 < OUTSIDE_HEIGHT_VARIES
+               ? (uint32_t)(bytes / 8)
+               : 0;
+}
+
 void outside_count(struct outside *o, struct outside_process *p, struct outside_thread *thread,
-                   const struct outside_sample *sample)
+                   const struct outside_sample *sample, uint64_t time_ns)
 {
     static struct outside_walked walked;
     struct outside_tree *t = &thread->tree;
@@ -236,18 +319,25 @@ void outside_count(struct outside *o, struct outside_process *p, struct outside_
         walk_pc(p, sample->ip, &walked);
     }
     o->samples_32 += sample->abi == OUTSIDE_ABI_32;
-    if (walked.end != WALK_COMPLETE)
+    uint32_t above = o->by_height ? count_height(p, thread, sample, &walked) : 0;
+    if (above)
+        node = above;
+    else if (walked.end != WALK_COMPLETE)
         node = outside_tree_child(&p->arena, t, node, KEY_MAKE(0, KEY_GAP, walked.end));
     else if (!walked.count)
         node = outside_tree_child(&p->arena, t, node, KEY_MAKE(0, KEY_LABEL, LABEL_NOT_ATTRIBUTED));
-    for (uint32_t i = walked.count; i-- > 0;)
+    for (uint32_t i = walked.count; i-- > 0;) {
         node = outside_tree_child(&p->arena, t, node, key_of(p, &walked.frames[i]));
+        if (o->by_height && !above)
+            outside_tree_note_height(&p->arena, node, own_height(&walked, i));
+    }
     t->record->frames_walked += walked.count;
     if (sample->window_bytes == o->events.window_bytes) { /* not of an earlier one */
         o->samples++;
         o->cut += walked.end == ARENA_GAP_WINDOW && is_full(sample); /* a larger one would do */
+        o->heights += walked.end == ARENA_GAP_HEIGHT;
     }
     if (sample->in_kernel)
         node = count_kernel(o, p, t, node, sample);
-    outside_tree_count(&p->arena, t, node, walked.end);
+    outside_tree_count(&p->arena, t, node, walked.end, time_ns);
 }

@@ -14,7 +14,6 @@
 #include "runtime/edit/edited.h"
 
 #include "arch/x86_64/syscall.h"
-#include "runtime/loaded.h"
 #include "runtime/thread.h"
 
 #include <fcntl.h>
@@ -30,7 +29,6 @@ static enum detach_state put_all_back(void)
 {
     bool rooms = false;
     const struct edited_list *list = edited_loaded();
-    modules_unwatch();
     for (uint32_t i = 0; i < list->count; i++) {
         struct edited_module *m = list->items[i];
         for (unsigned k = 0; k < m->pristine_count; k++) {
@@ -70,18 +68,21 @@ static bool all_went_on(void)
 void edit_detach(struct thread *t)
 {
     /* What the linker is about to unmap must not come back. */
-    if (state == DETACHED || !loaded_is_settled() ||
-        __atomic_exchange_n((uint32_t *)&guest->code_lock, 1, __ATOMIC_ACQUIRE))
+    if (state == DETACHED || !modules_hold())
         return;
+    enum detach_state next = state;
     if (state == ATTACHED) {
-        state = put_all_back();
-    } else if (state == ROOMS_LEFT) {
+        next = put_all_back();
+    } else {
         t->saw_detach = true;
         if (all_went_on()) {
             put_rooms_back();
-            state = DETACHED;
+            next = DETACHED;
         }
     }
+    if (next == DETACHED)
+        modules_unwatch();
+    state = next; /* last: a child that is forked before does it all */
     guest->arena->is_detached = state == DETACHED;
-    __atomic_store_n((uint32_t *)&guest->code_lock, 0, __ATOMIC_RELEASE);
+    modules_let_go();
 }

@@ -203,6 +203,11 @@ void edit_module(struct edit_request *r, const struct stub_writer *writer)
     if (r->file < 0)
         return;
     r->plan = channel_ask_plan(r->file, r->path, &r->plan_bytes);
+    if (is_plan(r)) {
+        const struct plan_header *h = r->plan;
+        guest->arena->functions_not_edited += (uint32_t)h->sections[PLAN_UNDECODED].count;
+        guest->arena->unknown_bytes += h->unknown_bytes;
+    }
     bool is_edited = r->plan && apply(r, writer);
     /* A plan without sites is that of a module of which nothing was asked. */
     if (!is_edited &&

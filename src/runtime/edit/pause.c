@@ -12,6 +12,7 @@
 #include "runtime/channel_format.h"
 #include "runtime/edit/live.h"
 #include "runtime/edit/observe.h"
+#include "runtime/status.h"
 #include "runtime/thread.h"
 
 #include <fcntl.h>
@@ -24,13 +25,6 @@
 enum { PAGE = 4096 };
 
 static bool is_paused;
-
-static bool is_alone(void)
-{
-    struct stat threads; /* a folder with a folder for each */
-    return raw_syscall3(SYS_stat, (long)"/proc/self/task", (long)&threads, 0) >= 0 &&
-           threads.st_nlink == 3;
-}
 
 /* The module's file, if it is still there; -1 otherwise. */
 static int open_file(const struct edited_module *m)
@@ -124,7 +118,7 @@ typedef int work_fn(struct dl_phdr_info *info, size_t bytes, void *unused);
  */
 static void without_linker(work_fn *work)
 {
-    if (is_alone())
+    if (status_is_alone())
         work(NULL, 0, NULL);
     else
         dl_iterate_phdr(work, NULL);
@@ -136,12 +130,11 @@ static int put_all_back(struct dl_phdr_info *info, size_t bytes, void *unused)
     (void)bytes;
     (void)unused;
     const struct edited_list *list = edited_loaded();
-    const bool alone = is_alone();
+    const bool alone = status_is_alone();
     bool all = true, rooms = false;
     for (uint32_t i = 0; i < list->count; i++)
         all &= prepare(list->items[i], true);
     guest->arena->not_paused |= !all;
-    modules_unwatch();
     for (uint32_t i = 0; i < list->count; i++) {
         struct edited_module *m = list->items[i];
         for (unsigned k = 0; k < m->pristine_count; k++) {
@@ -156,17 +149,41 @@ static int put_all_back(struct dl_phdr_info *info, size_t bytes, void *unused)
             for (unsigned k = 0; k < list->items[i]->pristine_count; k++)
                 if (list->items[i]->pristine[k].has_rooms)
                     pristine_put_back(&list->items[i]->pristine[k], 1);
+    modules_unwatch();
     return 1;
+}
+
+/*
+ * Other threads may be loading and unloading modules: there is a moment between two of them. In the
+ * child of a fork, the linker's lists may be for good as one of the parent's threads had left them.
+ */
+static bool hold(void)
+{
+    enum { PATIENCE = 2000, STEP_NS = 1000000 };
+    if (status_is_alone())
+        return !__atomic_exchange_n((uint32_t *)&guest->code_lock, 1, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; i < PATIENCE; i++) {
+        struct timespec step = {0, STEP_NS};
+        if (modules_hold())
+            return true;
+        if (guest->arena->detach)
+            return false;
+        raw_syscall3(SYS_nanosleep, (long)&step, 0, 0);
+    }
+    return false;
 }
 
 void edit_pause(void)
 {
-    if (guest->arena->detach || is_confined() ||
-        __atomic_exchange_n((uint32_t *)&guest->code_lock, 1, __ATOMIC_ACQUIRE))
+    if (guest->arena->detach || is_confined())
         return;
+    if (!hold()) {
+        guest->arena->not_paused = 1;
+        return;
+    }
     without_linker(put_all_back);
     is_paused = true;
-    __atomic_store_n((uint32_t *)&guest->code_lock, 0, __ATOMIC_RELEASE);
+    modules_let_go();
 }
 
 /* The edited code takes its place again. */
@@ -202,7 +219,7 @@ bool edit_resume(void)
         __atomic_exchange_n((uint32_t *)&guest->code_lock, 1, __ATOMIC_ACQUIRE))
         return false;
     is_paused = false;
-    guest->arena->not_resumed |= !is_alone();
+    guest->arena->not_resumed |= !status_is_alone();
     without_linker(put_all_edits);
     __atomic_store_n((uint32_t *)&guest->code_lock, 0, __ATOMIC_RELEASE);
     return true;

@@ -7,6 +7,7 @@
 #include "runtime/channel_format.h"
 #include "runtime/charge.h"
 #include "runtime/engine.h"
+#include "runtime/sample/times.h"
 
 bool encode_leave_code(struct walk_registers *r, uint64_t *restored_below)
 {
@@ -116,6 +117,7 @@ bool encode_sample(struct thread *t, const ucontext_t *context, uint64_t ticks)
     }
     uint64_t weight = ticks + tick_settle(t);
     ((struct arena_node *)arena_at(node))->count += (uint32_t)weight;
+    times_keep(t, node, weight);
     count_sample(e, t, &m, weight);
     return true;
 }

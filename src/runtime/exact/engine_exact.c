@@ -6,12 +6,13 @@
 /* Stubs keep addresses of records in four bytes. */
 static void begin_process(void)
 {
-    guest->arena->is_too_high = (uint64_t)guest->arena >= ARENA_LOW_END;
+    if ((uint64_t)guest->arena >= ARENA_LOW_END)
+        guest->arena->is_too_high = ARENA_WITHOUT_ROOM;
 }
 
 static void edit_loaded(struct edit_request *module)
 {
-    if (!guest->arena->is_too_high)
+    if ((uint64_t)guest->arena < ARENA_LOW_END)
         edit_module(module, &counting_stubs);
 }
 
@@ -45,6 +46,7 @@ const struct engine engine_exact = {.wants_low_arena = true,
                                     .process_begins = begin_process,
                                     .process_ends = exact_process_ends,
                                     .forked = exact_forget,
+                                    .arena_moved = exact_arena_moved,
                                     .module_loaded = edit_loaded,
                                     .module_unloaded = records_forget_targets,
                                     .thread_ends = exact_thread_ends,

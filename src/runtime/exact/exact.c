@@ -31,7 +31,8 @@ struct exact_thread {
     struct records records;
     char *mirror; /* MIRROR_SHIFT bytes before its first entry */
     struct thread *thread;
-    uint32_t number; /* not the guest's: this is the child of a fork */
+    uint32_t number;     /* not the guest's: this is the child of a fork */
+    uint32_t generation; /* of the modules, when the thread ended */
     struct walk_frame *frames;
     struct walk_cache cache;
     struct unbound unbound[MOST_UNBOUND];
@@ -80,6 +81,28 @@ static void free_thread(struct exact_thread *t)
 /* Where a thread found no memory, later ones do not even try: every call would. */
 static uint32_t without_memory; /* the guest's number */
 
+/* What a thread that has ended left, for the one that goes on with its record. */
+static struct exact_thread *go_on_with(struct exact_thread *t, struct thread *thread)
+{
+    thread->of_engine = NULL;
+    t->thread = thread;
+    t->busy = false;
+    if (t->generation != modules_generation)
+        records_forget_all_targets(&t->records);
+    exact_state.arena = guest->arena;
+    exact_state.mirror = (void *)(t->mirror + MIRROR_SHIFT);
+    return mine = t;
+}
+
+/* Stubs have addresses in four bytes: nothing is counted any more. */
+void exact_arena_moved(void)
+{
+    if (mine && mine->number == guest->number)
+        free_thread(mine);
+    exact_forget();
+    without_memory = guest->number;
+}
+
 static struct exact_thread *begin(void)
 {
     struct thread *thread = thread_self();
@@ -89,6 +112,8 @@ static struct exact_thread *begin(void)
         return mine;
     if (without_memory == guest->number)
         return NULL;
+    if (thread->of_engine)
+        return go_on_with(thread->of_engine, thread);
     bool is_low = (uint64_t)guest->arena < ARENA_LOW_END;
     struct exact_thread *t = is_confined() || !is_low ? NULL : map_private(THREAD_BYTES);
     if (!t) {
@@ -197,7 +222,13 @@ void exact_thread_ends(struct thread *thread)
     if (!t || t->number != guest->number || is_confined())
         return;
     resolve_unbound(t);
-    free_thread(t);
+    if (!thread->will_go_on) {
+        free_thread(t);
+        return;
+    }
+    raw_syscall3(SYS_madvise, (long)t->mirror, MIRROR_MAPPED, MADV_DONTNEED);
+    t->generation = modules_generation;
+    thread->of_engine = t;
 }
 
 void exact_resolve_unbound(void)

@@ -158,6 +158,9 @@ struct arena_record *records_bound(struct records *r, struct arena_record *unbou
  * as in struct engine. */
 void records_forget_targets(uint64_t start, uint64_t end, uint64_t since);
 
+/* The same of a thread that has ended, in whatever modules: its records are to be used again. */
+void records_forget_all_targets(struct records *r);
+
 /* A record below the root for stacks whose outer frames are not known. */
 struct arena_record *records_gap(struct records *r, uint32_t walk_end);
 
@@ -177,6 +180,7 @@ bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *f
 /* --- exact.c -------------------------------------------------------------------------------- */
 
 void exact_forget(void); /* in a child that was forked */
+void exact_arena_moved(void);
 void exact_thread_ends(struct thread *thread);
 void exact_process_ends(void);
 

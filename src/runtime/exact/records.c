@@ -8,7 +8,7 @@
 
 enum { PAGE = 4096, FIRST_ENTRIES = 64, FIRST_CHUNK = 4 << 10, LARGEST_CHUNK = 256 << 10 };
 
-static const uint64_t SPARE_BYTES = UINT64_C(64) << 20; /* tables of a million entries */
+static const uint64_t SPARE_BYTES = UINT64_C(16) << 20; /* tables of 250,000 entries */
 
 /* --- memory ------------------------------------------------------------------------------------
  */
@@ -432,6 +432,16 @@ void records_forget_targets(uint64_t start, uint64_t end, uint64_t since)
         }
     }
     threads_unlock();
+}
+
+void records_forget_all_targets(struct records *r)
+{
+    uint32_t place = exact_counts_in(r->thread)->first_record_chunk;
+    while (place) {
+        struct arena_record_chunk *chunk = arena_at(place);
+        forget_targets_in(chunk, 0, UINT64_MAX);
+        place = chunk->next;
+    }
 }
 
 static struct arena_record *whole_child(struct records *r, struct arena_record *parent,

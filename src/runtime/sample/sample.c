@@ -4,6 +4,7 @@
  */
 #include "runtime/charge.h"
 #include "runtime/engine.h"
+#include "runtime/sample/times.h"
 #include "runtime/sample/trampoline.h"
 #include "unwind/memory.h"
 #include "unwind/walk_check.h"
@@ -194,6 +195,7 @@ bool sample_take(struct thread *t, const ucontext_t *context, uint64_t ticks)
     ((struct arena_node *)arena_at(node))->count += (uint32_t)weight;
     struct arena_thread *record = t->record;
     record->samples += weight;
+    times_keep(t, node, weight);
     uint64_t passed_ns = weight * event_period_ns(t);
     record->sampled_ns += passed_ns;
     t->accounted_ns += passed_ns;

@@ -2,12 +2,13 @@
 import { Source, Kind } from "./data.js";
 import { amountScale, amountText, countText, fileOf, plural, shareText, visible } from "./format.js";
 import { helpSheet, listenToKeys } from "./keys.js";
-import { Model } from "./model.js";
+import { Model, modelInRange } from "./model.js";
 import { flameSvg, saveAs, svgToPng } from "./picture.js";
 import { REFINEMENTS, exactly } from "./refine.js";
 import { VIEWS, parseState, stateText } from "./state.js";
 import { element } from "./table.js";
 import { VIEW_MAKERS } from "./views.js";
+import { hasTimes, rangeOf, secondsText } from "./times.js";
 import { outermost } from "./tree.js";
 
 const CHOICES_MAX = 300, NEVER_BAD = 0;
@@ -74,7 +75,8 @@ class App {
     }
 
     views() {
-        return VIEWS.filter(([name]) => name !== "compare" || this.profiles.length > 1);
+        const timed = this.base.some(hasTimes);
+        return VIEWS.filter(([name]) => (name !== "compare" || this.base.length > 1) && (timed || (name !== "timeline" && name !== "heatmap")));
     }
 
     isDark() {
@@ -91,21 +93,41 @@ class App {
 
     // What to ask the server for, where the page does not have all of it: "" if there is nothing.
     wanted() {
-        const { thread, process, phase, zoom, up, inlined, refinements, view } = this.state;
+        const { thread, process, phase, zoom, up, inlined, refinements, view, from, to } = this.state;
         const inTree = (view === "flame" || view === "compare") && !up && inlined && !refinements.length;
         const path = inTree && view === "flame" ? zoom.map((label) => label.toString(36)).join(".") : "";
         const isCut = this.base.some((profile) => profile.cut.leftOut);
-        const words = { thread, process, phase, zoom: path };
+        const words = { thread, process, phase, zoom: path, ...(this.range ? { from, to } : {}) };
         return this.source.isServed && isCut && Object.values(words).some(Boolean) ? JSON.stringify(words) : "";
     }
 
     // Takes the part that was asked for already, or asks; until the answer is there, what we have must do.
     lookCloser() {
-        const key = this.wanted(), model = key ? this.closer.get(key) : this.baseModel;
-        this.model = model && model !== "asked" ? model : this.baseModel;
+        this.range = this.base.every(hasTimes) ? rangeOf(this.state) : null;
+        const key = this.wanted(), model = key ? this.closer.get(key) : null;
+        this.model = model && model !== "asked" ? model : this.range ? modelInRange(this.baseModel, this.range) : this.baseModel;
         this.profiles = this.model.profiles;
         if (key && !model)
             this.ask(key);
+    }
+
+    // The functions of the whole profile, where the page has a part of its contexts: when they are looked at.
+    async askFlat() {
+        const { model, profiles } = this, side = model.sideOf(this.state), profile = profiles[side];
+        if (!this.source.isServed || this.state.view !== "functions" || !profile.cut.leftOut || profile.flatSelf.length || profile.flatAsked ||
+            (model !== this.baseModel && !model.words))
+            return;
+        const waiting = setTimeout(() => this.say("Reading the whole profile…", 600000), 500);
+        profile.flatAsked = true;
+        try {
+            Object.assign(profile, await this.source.flat(side, model.words || {}));
+            this.say("");
+            if (this.model === model)
+                this.draw();
+        } catch (error) {
+            this.say(`The server does not answer: ${error.message}`);
+        }
+        clearTimeout(waiting);
     }
 
     async ask(key) {
@@ -151,12 +173,13 @@ class App {
             this.main.append(element("p", { class: "nothing", text: "Nothing was measured: the profile has no metric." }));
             return;
         }
-        if (this.state.view === "compare" && this.base.length < 2)
+        if (!this.views().some(([name]) => name === this.state.view))
             this.state.view = "flame";
         this.lookCloser();
         this.current?.close?.();
         this.current = this.picture = this.chosen = null;
         this.look();
+        this.askFlat();
         this.main.replaceChildren();
         this.main.className = this.state.view;
         this.main.setAttribute("aria-label", VIEWS.find(([name]) => name === this.state.view)[1]);
@@ -166,7 +189,7 @@ class App {
         this.drawSearch();
         this.drawNotes();
         this.showDetail(null);
-        if (!this.tree.total[0] && this.state.view !== "quality" && this.state.view !== "compare")
+        if (!this.tree.total[0] && !["quality", "compare", "timeline", "heatmap"].includes(this.state.view))
             this.main.append(element("p", { class: "nothing", text: "Nothing was measured in this selection." }));
         else
             this.current = VIEW_MAKERS[this.state.view](this);
@@ -247,9 +270,17 @@ class App {
 
     drawRefinements() {
         const { refinements } = this.state, without = (i) => refinements.filter((_, k) => k !== i);
-        find("refinements").replaceChildren(...refinements.map(({ kind, pattern }, i) => element("button", {
+        const range = this.range && element("button", {
+            class: "chip", "aria-label": "remove the range of time", onclick: () => this.go({ from: "", to: "", zoom: [] }),
+        }, element("b", { text: "time" }), ` ${this.rangeText()} `, element("span", { text: "×", "aria-hidden": "true" }));
+        find("refinements").replaceChildren(...[range].filter(Boolean), ...refinements.map(({ kind, pattern }, i) => element("button", {
             class: "chip", "aria-label": `remove ${REFINEMENTS[kind]} ${visible(pattern)}`, onclick: () => this.go({ refinements: without(i), zoom: [] }),
         }, element("b", { text: REFINEMENTS[kind] }), ` ${visible(pattern)} `, element("span", { text: "×", "aria-hidden": "true" }))));
+    }
+
+    rangeText() {
+        const { from, to } = this.range, text = (us) => `${Number(secondsText(us))} s`;
+        return from === null ? `up to ${text(to)}` : to === null ? `from ${text(from)}` : `${text(from)} to ${text(to)}`;
     }
 
     drawSearch() {
@@ -284,7 +315,7 @@ class App {
 
     // What is bad about the data, in a sentence each.
     warnings() {
-        const { profile } = this, metric = this.model.metricIndex(profile, this.state.metric), found = [];
+        const profile = this.base[this.baseModel.sideOf(this.state)], metric = this.baseModel.metricIndex(profile, this.state.metric), found = [];
         const fact = (key) => Number(profile.fact(key, metric) ?? NaN), samples = fact("samples"), lost = fact("lost");
         if (lost / (samples + lost) > 0.01)
             found.push(`${countText(lost)} samples of ${countText(samples + lost)} were lost.`);
@@ -355,6 +386,8 @@ class App {
             this.search.blur();
         if (this.state.zoom.length)
             this.go({ zoom: [] });
+        else if (this.range)
+            this.go({ from: "", to: "" });
         else if (this.state.search) {
             this.search.value = "";
             this.go({ search: "" });

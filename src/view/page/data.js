@@ -7,11 +7,11 @@ export const NONE = 0xffffffff;
 export const Kind = { FUNCTION: 0, PLACE: 1, GAP: 2, NOTHING: 3, FOLDED: 4, GROUP: 5, TEXT: 6, CUT: 7 };
 
 function readArrays(buffer, at, list) {
-    const arrays = { values: [], flatSelf: [], flatTotal: [] };
+    const arrays = { values: [], flatSelf: [], flatTotal: [] }; // of each metric
     for (const [name, type, count] of list) {
         const array = type === "f64" ? new Float64Array(buffer, at, count) : new Uint32Array(buffer, at, count);
         if (Array.isArray(arrays[name]))
-            arrays[name].push(array); // one for each metric
+            arrays[name].push(array);
         else
             arrays[name] = array;
         at += Math.ceil(array.byteLength / 8) * 8;
@@ -19,11 +19,17 @@ function readArrays(buffer, at, list) {
     return arrays;
 }
 
+// The header of an answer, and its arrays.
+function readAnswer(buffer) {
+    const length = Number(new DataView(buffer).getBigUint64(0, true));
+    const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
+    return { header, arrays: readArrays(buffer, 8 + Math.ceil(length / 8) * 8, header.arrays) };
+}
+
 export class Profile {
     constructor(buffer) {
-        const length = Number(new DataView(buffer).getBigUint64(0, true));
-        const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
-        Object.assign(this, header, readArrays(buffer, 8 + Math.ceil(length / 8) * 8, header.arrays));
+        const { header, arrays } = readAnswer(buffer);
+        Object.assign(this, header, arrays);
         this.setLabels(header.labels);
         this.files = new Map(header.files);
         this.moduleFiles = header.modules.map(([path]) => fileOf(path));
@@ -109,15 +115,25 @@ export class Source {
         return all;
     }
 
-    // A closer look: at threads, a process, a phase, or at what is called through a path of labels.
-    async part(index, { thread, process, phase, zoom }) {
+    // A closer look: at threads, a process, a phase, a range of time, or at what is called through a path of labels.
+    async part(index, words) {
+        return new Profile(await this.answer("data", index, words));
+    }
+
+    // Functions without their contexts, of the whole profile: {flatSelf, flatTotal}, by metric and label.
+    async flat(index, words) {
+        const { flatSelf, flatTotal } = readAnswer(await this.answer("flat", index, words)).arrays;
+        return { flatSelf, flatTotal };
+    }
+
+    async answer(what, index, { thread, process, phase, zoom, from, to }) {
         const words = new URLSearchParams({ profile: index });
-        for (const [key, value] of Object.entries({ thread, process, phase, zoom }))
+        for (const [key, value] of Object.entries({ thread, process, phase, zoom, from, to }))
             if (value)
                 words.append(key, value);
-        const answer = await fetch(`data?${words}`);
+        const answer = await fetch(`${what}?${words}`);
         if (!answer.ok)
             throw new Error(await answer.text());
-        return new Profile(await answer.arrayBuffer());
+        return answer.arrayBuffer();
     }
 }

@@ -3,13 +3,13 @@ import { element } from "./table.js";
 
 // [key, what it does, action]; a key is as KeyboardEvent names it.
 export function keyTable(app) {
-    const views = app.views().map(([name, title], i) => [i < 9 ? String(i + 1) : i === 9 ? "0" : "q", title, () => app.go({ view: name })]);
+    const views = app.views().map(([name, title], i) => ["1234567890qwz"[i], title, () => app.go({ view: name })]);
     return [
         ...views,
         ["/", "search", () => app.search.focus()],
         ["n", "next function that matches", () => app.nextMatch(1)],
         ["N", "previous function that matches", () => app.nextMatch(-1)],
-        ["Escape", "zoom out; then leave the search", () => app.escape()],
+        ["Escape", "zoom out; then all of the time again; then leave the search", () => app.escape()],
         ["Backspace", "zoom out by one frame", () => app.zoomOut()],
         ["v", "turn the flame graph: callees or callers", () => app.go({ view: "flame", up: !app.state.up, zoom: [] })],
         ["f", "focus: only contexts with the chosen function", () => app.refineChosen("f")],
@@ -18,6 +18,7 @@ export function keyTable(app) {
         ["l", "fold libraries: only the chosen function's module", () => app.refineChosen("m")],
         ["r", "fold recursion", () => app.toggleRecursion()],
         ["i", "inlined functions apart, or not", () => app.go({ inlined: !app.state.inlined, zoom: [] })],
+        ["u", "all of the time again", () => app.go({ from: "", to: "", zoom: [] })],
         ["x", "drop the last refinement", () => app.go({ refinements: app.state.refinements.slice(0, -1), zoom: [] })],
         ["b", "callers and callees of the chosen function", () => app.showChosen("butterfly")],
         ["o", "source of the chosen function", () => app.showChosen("lines")],

@@ -3,12 +3,20 @@
 import { Comparison } from "./compare.js";
 import { LineLabels, PlaceLabels, instructionRows, lineRows, structureOf } from "./lines.js";
 import { matchNames, refine } from "./refine.js";
+import { inRange } from "./times.js";
 import { flatRows, growTree, outermost } from "./tree.js";
 import { visible } from "./format.js";
 
+// All that a page has of a range of time, as if it were all there is.
+export function modelInRange(model, range) {
+    return model.once(`range ${JSON.stringify(range)}`, () => new Model(model.profiles.map((profile) => inRange(profile, range))));
+}
+
 export class Model {
-    // `selection`: the thread, process and phase that the profiles were asked for with.
-    constructor(profiles, { thread = "", process = "", phase = "" } = {}) {
+    // `words`: the thread, process, phase, path and range of time that the profiles were asked for with; null: none.
+    constructor(profiles, words = null) {
+        const { thread = "", process = "", phase = "" } = words || {};
+        this.words = words;
         this.profiles = profiles;
         this.selection = JSON.stringify([thread, process, phase]);
         this.cache = new Map();

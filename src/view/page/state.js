@@ -11,6 +11,8 @@ export const VIEWS = [
     ["kctx", "Why hot"],
     ["lines", "Source"],
     ["structure", "Structure"],
+    ["timeline", "Timeline"],
+    ["heatmap", "Heat map"],
     ["compare", "Compare"],
     ["quality", "Quality"],
 ];
@@ -22,6 +24,8 @@ const DEFAULTS = {
     process: "",
     phase: "",
     search: "",
+    from: "",      // seconds: only what was sampled then
+    to: "",
     side: "newer", // of two profiles, whose the views are
     function: "",  // "name [module]"
     colour: "",
@@ -46,6 +50,9 @@ export function parseState(hash) {
         else if (Object.hasOwn(DEFAULTS, key))
             state[key] = typeof DEFAULTS[key] === "boolean" ? value === "1" : value;
     }
+    for (const key of ["from", "to"])
+        if (!(Number(state[key]) >= 0))
+            state[key] = "";
     if (!VIEWS.some(([name]) => name === state.view))
         state.view = DEFAULTS.view;
     return state;

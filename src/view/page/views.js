@@ -5,6 +5,7 @@ import { amountScale, amountText, countText, plural, shareOf, shareText, visible
 import { explainFunctions } from "./kctx.js";
 import { around, bottomUp, hotContexts, topDown } from "./rows.js";
 import { Table, bar, element } from "./table.js";
+import { heatMapView, timelineView } from "./timeline.js";
 
 const CONTEXTS_MAX = 1000, KCTX_MAX = 100, CHAIN_MAX = 60;
 
@@ -390,6 +391,7 @@ function qualityView(app) {
 }
 
 export const VIEW_MAKERS = {
+    timeline: timelineView, heatmap: heatMapView,
     flame: flameView, topdown: topDownView, bottomup: bottomUpView, functions: functionsView, butterfly: butterflyView,
     contexts: contextsView, kctx: kctxView, lines: linesView, structure: structureView, compare: compareView, quality: qualityView,
 };

@@ -1,8 +1,8 @@
 /*
  * Names that fit: what a terminal may be sent, and in how many columns.
  */
-#ifndef REPORT_SHORTEN_H
-#define REPORT_SHORTEN_H
+#ifndef QUERY_SHORTEN_H
+#define QUERY_SHORTEN_H
 
 #include <stdbool.h>
 #include <stddef.h>

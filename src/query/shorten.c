@@ -1,4 +1,4 @@
-#include "report/shorten.h"
+#include "query/shorten.h"
 
 #include "base/vec.h"
 #include "query/name_parts.h"

@@ -1,0 +1,179 @@
+/*
+ * calltrail infer: contexts from two registers, or a part of the stack, and a map of known paths.
+ */
+#include "cli/commands.h"
+#include "cli/infer_text.h"
+
+#include "infer/path_complete.h"
+#include "infer/path_train.h"
+
+#include <getopt.h>
+#include <limits.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: calltrail infer --train -o MAP PROFILE...\n"
+    "       calltrail infer [-o OUT] [--top-paths N] MAP PROFILE\n"
+    "       calltrail infer --score [--window BYTES] MAP TRUTH\n"
+    "       calltrail infer --unseen MAP PROFILE\n"
+    "       calltrail infer --at MODULE+OFFSET,HEIGHT MAP\n"
+    "\n"
+    "Finds the callers of samples for which only the height of the stack is known (record "
+    "--engine\n"
+    "infer), in a map of known paths.\n"
+    "\n"
+    "  --train            make a map of profiles with stack heights (record --engine exact\n"
+    "                     --height), and of other maps\n"
+    "  --score            how good the map is for a profile whose paths are known\n"
+    "  --unseen           functions at heights that training never saw\n"
+    "  --at PLACE         the paths that may lead to a place in a module at a stack height, as in\n"
+    "                     a crash whose stack is gone\n"
+    "  -o, --output FILE  the map to write, or the profile with the callers that were found\n"
+    "  --top-paths N      of what is ambiguous, the N heaviest paths (-o: all; otherwise 3)\n"
+    "  --window BYTES     with --score: so much of each stack is seen (0)\n"
+    "  --weight METRIC    with --train, --score and --unseen: the metric that is the weight of a\n"
+    "                     path (calls)\n"
+    "  --help             this text\n";
+
+enum { KIND_TRAIN = 256, KIND_SCORE, KIND_UNSEEN, KIND_AT };
+
+struct options {
+    struct infer_options text;
+    const char *at;
+    int kind; /* 0: complete a profile */
+};
+
+static int train(const struct options *o, char **paths, struct ct_error *err)
+{
+    struct path_trainer *t = path_train_begin(o->text.weight);
+    int status = CT_OK;
+    for (; *paths && status == CT_OK; paths++)
+        status = path_train_add(t, *paths, err);
+    if (status == CT_OK)
+        status = path_train_write(t, o->text.output, err);
+    path_train_free(t);
+    return status;
+}
+
+static int use_profile(const struct options *o, const struct path_map *map, const struct profile *p,
+                       struct ct_error *err)
+{
+    if (o->kind == KIND_SCORE)
+        return infer_print_score(map, p, &o->text, err);
+    if (o->kind == KIND_UNSEEN)
+        return infer_print_unseen(map, p, &o->text, err);
+    if (!o->text.output)
+        return infer_print_answers(map, p, &o->text, err);
+    return path_complete(map, p, o->text.top_paths, o->text.output, err);
+}
+
+static int use_map(const struct options *o, char **paths, struct ct_error *err)
+{
+    struct path_map map;
+    struct profile p;
+    CT_TRY(path_map_open(paths[0], &map, err));
+    int status;
+    if (o->kind == KIND_AT) {
+        status = infer_print_at(&map, o->at, &o->text, err);
+    } else if ((status = profile_open(paths[1], &p, err)) == CT_OK) {
+        status = profile_validate(&p, err);
+        if (status == CT_OK)
+            status = use_profile(o, &map, &p, err);
+        profile_close(&p);
+    }
+    path_map_close(&map);
+    return status;
+}
+
+static bool take_number(const char *text, uint64_t most, uint64_t *out)
+{
+    char *end;
+    *out = strtoull(text, &end, 10);
+    return *text >= '0' && *text <= '9' && !*end && *out <= most;
+}
+
+/* One option; returns 0 or the exit status. */
+static int take_option(struct options *o, int option)
+{
+    uint64_t number;
+    switch (option) {
+    case KIND_AT:
+        o->at = optarg;
+        /* fall through */
+    case KIND_TRAIN:
+    case KIND_SCORE:
+    case KIND_UNSEEN:
+        if (o->kind && o->kind != option)
+            return usage_error("infer", "--train, --score, --unseen and --at are one each");
+        o->kind = option;
+        return 0;
+    case 'o':
+        o->text.output = optarg;
+        return 0;
+    case 'W':
+        o->text.weight = optarg;
+        return 0;
+    case 't':
+        if (!take_number(optarg, UINT32_MAX, &number) || !number)
+            return usage_error("infer", "--top-paths: '%s' is not a number of paths", optarg);
+        o->text.top_paths = (uint32_t)number;
+        return 0;
+    default:
+        if (!take_number(optarg, INT_MAX, &o->text.window_bytes))
+            return usage_error("infer", "--window: '%s' is not a number of bytes", optarg);
+        return 0;
+    }
+}
+
+/* Returns 0 or the exit status. */
+static int check(const struct options *o, int files)
+{
+    if (o->kind == KIND_TRAIN && !o->text.output)
+        return usage_error("infer", "--train needs -o MAP: the file to write");
+    if (o->kind == KIND_TRAIN && !files)
+        return usage_error("infer", "--train needs profiles");
+    if (o->kind == KIND_AT && files != 1)
+        return usage_error("infer", "--at needs a MAP");
+    if (o->kind != KIND_TRAIN && o->kind != KIND_AT && files != 2)
+        return usage_error("infer", "a MAP and a profile are needed");
+    if (o->kind && o->kind != KIND_TRAIN && o->text.output)
+        return usage_error("infer", "-o goes with --train, or with a MAP and a profile alone");
+    if (o->text.window_bytes && o->kind != KIND_SCORE)
+        return usage_error("infer", "--window goes with --score");
+    return 0;
+}
+
+int cmd_infer(int argc, char **argv)
+{
+    static const struct option long_options[] = {
+        {"train", no_argument, NULL, KIND_TRAIN},   {"score", no_argument, NULL, KIND_SCORE},
+        {"unseen", no_argument, NULL, KIND_UNSEEN}, {"at", required_argument, NULL, KIND_AT},
+        {"output", required_argument, NULL, 'o'},   {"weight", required_argument, NULL, 'W'},
+        {"window", required_argument, NULL, 'w'},   {"top-paths", required_argument, NULL, 't'},
+        {"help", no_argument, NULL, 'h'},           {0}};
+    struct options o = {0};
+    int status = 0;
+    opterr = 0;
+    for (int option;
+         !status && (option = getopt_long(argc, argv, ":o:h", long_options, NULL)) != -1;) {
+        if (option == 'h') {
+            fputs(usage, stdout);
+            return finish_output();
+        }
+        status = option == ':'   ? usage_error("infer", "%s needs a value", argv[optind - 1])
+                 : option == '?' ? option_error("infer", argv)
+                                 : take_option(&o, option);
+    }
+    if (!status)
+        status = check(&o, argc - optind);
+    if (status)
+        return status;
+    /* Big arrays go back to the system when they are freed; malloc would learn to keep them. */
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    struct ct_error err;
+    status =
+        o.kind == KIND_TRAIN ? train(&o, argv + optind, &err) : use_map(&o, argv + optind, &err);
+    return status == CT_OK ? finish_output() : report_error(&err);
+}

@@ -1,0 +1,29 @@
+/* What calltrail infer prints. */
+#ifndef CLI_INFER_TEXT_H
+#define CLI_INFER_TEXT_H
+
+#include "infer/path_map.h"
+
+#include <stdio.h>
+
+struct infer_options {
+    const char *output, *weight;
+    uint32_t top_paths; /* 0: all */
+    uint64_t window_bytes;
+};
+
+/* How much of a profile's cost the map finds callers for; and what is ambiguous, heaviest first. */
+int infer_print_answers(const struct path_map *map, const struct profile *profile,
+                        const struct infer_options *options, struct ct_error *err);
+
+int infer_print_score(const struct path_map *map, const struct profile *truth,
+                      const struct infer_options *options, struct ct_error *err);
+
+int infer_print_unseen(const struct path_map *map, const struct profile *profile,
+                       const struct infer_options *options, struct ct_error *err);
+
+/* `at`: MODULE+OFFSET,HEIGHT. */
+int infer_print_at(const struct path_map *map, const char *at, const struct infer_options *options,
+                   struct ct_error *err);
+
+#endif

@@ -1,0 +1,63 @@
+#include "infer/path_answer.h"
+
+static bool is_whole(const struct path_map *map, const struct path_query *q,
+                     const struct path_context *context)
+{
+    uint32_t node = profile_parent(&map->profile, context->node);
+    for (uint32_t i = 0; i < q->inner_count && node != CTP_NONE; i++)
+        node = path_map_child(map, node, q->inner[i]);
+    return node != CTP_NONE && path_map_calls(map, node, q->leaf);
+}
+
+void path_answer_begin(struct path_answer *a, const struct path_map *map)
+{
+    *a = (struct path_answer){0};
+    a->has_missed = must_calloc((size_t)profile_function_count(&map->profile) + 1, sizeof(bool));
+}
+
+/*
+ * Measured on seven programs, whose maps were trained with other work: of the answers that were one
+ * path, 0 to 10% were wrong where more than 40% were missing, and at most 0.2% where at most 1%
+ * were.
+ */
+enum { MOST_MISSED_PERCENT = 5 };
+
+void path_answer_settle(struct path_answer *a)
+{
+    a->is_unfit = a->missed * 100 > a->asked * MOST_MISSED_PERCENT;
+    a->asked = a->missed = 0;
+}
+
+void path_answer_find(const struct path_map *map, const struct path_query *q, struct path_answer *a)
+{
+    const struct path_context *first;
+    uint32_t count = path_map_find(map, q->function, q->height_bytes, &first);
+    bool has_whole = false;
+    a->candidates.count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (map->outermost[first[i].node] != q->outermost)
+            continue;
+        bool whole = is_whole(map, q, &first[i]);
+        if (whole && !has_whole)
+            a->candidates.count = 0;
+        has_whole |= whole;
+        if (whole || !has_whole)
+            vec_push(&a->candidates, &first[i]);
+    }
+    a->asked++;
+    a->missed += !a->candidates.count;
+    if (!a->candidates.count && q->function != CTP_NONE)
+        a->has_missed[q->function] = true;
+    bool is_sure = has_whole && !a->has_missed[q->function] && !a->is_unfit;
+    a->quality = a->candidates.count == 0   ? PATH_MISSING
+                 : a->candidates.count != 1 ? PATH_AMBIGUOUS
+                 : is_sure                  ? PATH_PRECISE
+                                            : PATH_LIKELY;
+}
+
+void path_answer_free(struct path_answer *a)
+{
+    vec_free(&a->candidates);
+    free(a->has_missed);
+    a->has_missed = NULL;
+}

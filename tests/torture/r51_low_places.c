@@ -1,0 +1,82 @@
+/*
+ * Row 51: address space that a program counts on: memory at places of its own choice between 2 and
+ * 4 GB, over whatever may lie there; a heap that grows behind a program at a low address; all that
+ * a limit of its own leaves it. It gets them, and they are its own.
+ */
+#include "torture.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+static NOINLINE unsigned next(unsigned x)
+{
+    return x * 1664525u + 1013904223u;
+}
+
+static NOINLINE unsigned work(unsigned x)
+{
+    for (int i = 0; i < 20000; i++)
+        x = next(x);
+    return x;
+}
+
+/* Nothing is in the memory that it did not put there, also after some calls. */
+static void map(int how)
+{
+    const uint64_t place = UINT64_C(1) << 31, bytes = UINT64_C(1) << 30, step = 4096;
+    char *at = mmap((void *)place, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | how, -1, 0);
+    CHECK(at == (char *)place);
+    if (at == MAP_FAILED)
+        return;
+    unsigned sum = work(1), wrong = 0;
+    for (uint64_t i = 0; i < bytes; i += step)
+        wrong += *(uint64_t *)(at + i) != 0;
+    for (uint64_t i = 512u << 20; i < (520u << 20); i += 8) /* where an arena may be */
+        wrong += *(uint64_t *)(at + i) != 0;
+    printf("%u, %u wrong\n", sum, wrong);
+}
+
+static void grow(void)
+{
+    enum { STEP = 64 << 20, STEPS = 23 };
+    for (int i = 0; i < STEPS; i++) {
+        char *at = sbrk(STEP);
+        CHECK(at != (void *)-1);
+        if (at == (void *)-1)
+            return;
+        at[0] = at[STEP - 1] = 1;
+    }
+    printf("%u\n", work(1));
+}
+
+static void limit(void)
+{
+    enum { LEFT_MB = 90 };
+    struct rlimit limit = {400 << 20, 400 << 20};
+    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+    for (int i = 0; i < LEFT_MB; i++) {
+        char *memory = malloc(1 << 20);
+        CHECK(memory);
+        if (!memory)
+            return;
+        memory[0] = memory[(1 << 20) - 1] = 1;
+    }
+    printf("%u\n", work(1));
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    unsigned sum = work(1);
+    if (!strcmp(what, "fixed"))
+        map(MAP_FIXED);
+    else if (!strcmp(what, "noreplace"))
+        map(MAP_FIXED_NOREPLACE);
+    else if (!strcmp(what, "heap"))
+        grow();
+    else
+        limit();
+    CHECK(sum == work(1));
+    return torture_end();
+}
