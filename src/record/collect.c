@@ -12,6 +12,7 @@
 #include "record/sample_times.h"
 #include "record/strangers.h"
 #include "record/totals.h"
+#include "record/tree_order.h"
 
 #include <string.h>
 #include <sys/wait.h>
@@ -144,16 +145,6 @@ static void write_rest_only(struct collector *c, const struct arena_view *v,
     *next_node += 2;
 }
 
-/*
- * A tree for each phase, and first the one of no phase, whose root is the thread's. `next[i]` is
- * the next node of the tree that node i is in, or behind all nodes; `number[i]` its number in the
- * profile. Without phases neither is there: all is one tree, in order.
- */
-struct tree_order {
-    uint32_t *next, *number;
-    uint32_t first_number;
-};
-
 static uint32_t number_of(const struct tree_order *order, uint32_t node)
 {
     return order->number ? order->number[node] : order->first_number + node;
@@ -196,29 +187,6 @@ static void write_tree(struct collector *c, const struct arena_view *v, const st
         write_rest(c, tree_root, times);
         (*next_node)++;
     }
-}
-
-static void order_by_roots(const struct grown_tree *g, const uint32_t *roots, size_t root_count,
-                           struct tree_order *order)
-{
-    uint32_t count = (uint32_t)g->items.count;
-    uint32_t *root = must_calloc(count, sizeof *root);
-    uint32_t *first = must_calloc(count, sizeof *first); /* of a root's nodes, so far */
-    for (uint32_t i = 0; i < count; i++)
-        first[i] = count;
-    order->next = must_calloc(count, sizeof *order->next);
-    order->number = must_calloc(count, sizeof *order->number);
-    for (size_t i = 1; i < root_count; i++)
-        root[roots[i]] = roots[i];
-    for (uint32_t i = 1; i < count; i++)
-        if (!root[i])
-            root[i] = root[g->items.items[i].parent];
-    for (uint32_t i = count; i-- > 0;) {
-        order->next[i] = first[root[i]];
-        first[root[i]] = i;
-    }
-    free(root);
-    free(first);
 }
 
 /* A thread's nodes, with their numbers in the profile. */
