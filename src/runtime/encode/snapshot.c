@@ -4,8 +4,8 @@
  */
 #include "runtime/encode/encode.h"
 
-#include "runtime/charge.h"
 #include "runtime/channel_format.h"
+#include "runtime/charge.h"
 #include "runtime/engine.h"
 #include "runtime/sample/times.h"
 
@@ -40,8 +40,8 @@ static uint32_t node_of_word(struct encode_thread *e, struct thread *t, uint64_t
             node = entry->node;
             break;
         }
-        e->calls[count] = (struct decoded_call){e->contexts.graph.edges[left.edge].site_key,
-                                                left.entry, 0};
+        e->calls[count] =
+            (struct decoded_call){e->contexts.graph.edges[left.edge].site_key, left.entry, 0};
         word = left.caller;
     }
     while (count-- > 0 && node) {
