@@ -176,7 +176,7 @@ static int write_output(struct merge *merge, const char *path, int status, struc
     if (is_root && status == CT_OK)
         status = write_sum(merge, path, &writer, err);
     MPI_Barrier(MPI_COMM_WORLD);
-    return is_root && status == CT_OK ? profile_writer_place(writer, err) : status;
+    return is_root && status == CT_OK ? profile_writer_commit(writer, err) : status;
 }
 
 static int merge_all(const struct options *o, const struct file_list *files, struct ct_error *err)

@@ -107,11 +107,10 @@ static void write_facts(const struct server *s, const uint64_t sums[ENGINE_SUMS]
                         struct profile_writer *w, enum ctp_scope scope, uint32_t index)
 {
     static const char *const names[COUNTS] = {
-        "encode_functions", "encode_edges",       "encode_coded_edges",   "encode_back_edges",
-        "encode_ids",       "encode_entries",     "encode_numberings",    "encode_numbering_ns",
-        "encode_pushes",    "encode_resyncs",     "encode_not_encoded",   "encode_decoded",
-        "encode_walked",    "encode_walk_frames", "encode_entry_depth",
-        "encode_slow"};
+        "encode_functions", "encode_edges",       "encode_coded_edges", "encode_back_edges",
+        "encode_ids",       "encode_entries",     "encode_numberings",  "encode_numbering_ns",
+        "encode_pushes",    "encode_resyncs",     "encode_not_encoded", "encode_decoded",
+        "encode_walked",    "encode_walk_frames", "encode_entry_depth", "encode_slow"};
     (void)s;
     for (unsigned i = 0; i < COUNTS; i++)
         profile_fact_u64(w, scope, index, names[i], sums[i]);

@@ -38,7 +38,8 @@ static void clear(struct thread *t)
     struct arena_thread *record = t->record;
     void *of_engine = t->of_engine;
     struct tree tree = t->tree;
-    uint32_t owed[ARENA_LOSSES]; /* the record's next sample stands for them */
+    struct arena_times *times = t->times; /* the record's: what is left of it is used */
+    uint32_t owed[ARENA_LOSSES];          /* the record's next sample stands for them */
     memcpy(owed, t->owed, sizeof owed);
     uint32_t *nodes = t->nodes, room = t->stack.room;
     struct walk_past_frame *past = t->stack.past;
@@ -50,6 +51,7 @@ static void clear(struct thread *t)
         t->record = record;
         t->of_engine = of_engine;
         t->tree = tree;
+        t->times = times;
         memcpy(t->owed, owed, sizeof owed);
     }
     t->nodes = nodes;

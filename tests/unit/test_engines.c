@@ -68,13 +68,18 @@ static void help_and_manual_have_every_row(void **state)
     for (uint32_t i = 0; i < ENGINE_COUNT; i++) {
         const struct record_engine *e = record_engine_at(i);
         for (const struct engine_option *o = e->options; o && o->name; o++) {
-            snprintf(wanted, sizeof wanted, "      --%s", o->name);
-            const char *row = strstr(help, wanted);
-            assert_non_null(row);
             snprintf(wanted, sizeof wanted, "with %s: %.*s", e->name, (int)strcspn(o->help, "\n"),
                      o->help);
-            const char *text = strstr(row, wanted);
-            assert_true(text && text < row + strcspn(row, "\n")); /* in the same line */
+            bool is_there = false; /* in a line of that option; two engines may have one */
+            for (const char *text = help; !is_there && (text = strstr(text, wanted)); text++) {
+                const char *row = text;
+                while (row > help && row[-1] != '\n')
+                    row--;
+                row += strspn(row, " ");
+                is_there =
+                    strncmp(row, "--", 2) == 0 && strncmp(row + 2, o->name, strlen(o->name)) == 0;
+            }
+            assert_true(is_there);
             snprintf(wanted, sizeof wanted, ".Op Fl -%s", o->name);
             assert_non_null(strstr(synopsis, wanted));
             snprintf(wanted, sizeof wanted, ".It Fl -%s", o->name);
@@ -87,7 +92,16 @@ static void help_and_manual_have_every_row(void **state)
     free(synopsis);
 }
 
-static void getopt_has_every_row_once(void **state)
+/* Does an engine before that one have an option of the name? */
+static bool is_shared(uint32_t engine, const char *name)
+{
+    for (uint32_t i = 0; i < engine; i++)
+        if (record_engine_option(record_engine_at(i), name))
+            return true;
+    return false;
+}
+
+static void getopt_has_every_name_once(void **state)
 {
     (void)state;
     static const struct option own[] = {{"own", no_argument, NULL, 'o'}, {0}};
@@ -105,7 +119,7 @@ static void getopt_has_every_row_once(void **state)
             assert_int_equal(a->has_arg, o->otherwise  ? optional_argument
                                          : o->argument ? required_argument
                                                        : no_argument);
-            rows++;
+            rows += !is_shared(i, o->name);
         }
     }
     assert_int_equal(count, rows);
@@ -166,7 +180,7 @@ int main(void)
         cmocka_unit_test(an_engine_is_found_by_number_and_name),
         cmocka_unit_test(an_engine_has_words_for_its_users),
         cmocka_unit_test(help_and_manual_have_every_row),
-        cmocka_unit_test(getopt_has_every_row_once),
+        cmocka_unit_test(getopt_has_every_name_once),
         cmocka_unit_test(an_option_of_another_engine_is_refused),
         cmocka_unit_test(an_argument_that_is_left_out_is_the_usual_one),
         cmocka_unit_test(an_engine_that_is_not_there_is_refused),

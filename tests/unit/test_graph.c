@@ -1,6 +1,7 @@
 /*
- * The numbers of contexts (runtime/encode/graph.c), against all paths of random graphs: of all paths
- * of coded edges that begin in a function, each has a number of its own, which leads back to it.
+ * The numbers of contexts (runtime/encode/graph.c), against all paths of random graphs: of all
+ * paths of coded edges that begin in a function, each has a number of its own, which leads back to
+ * it.
  */
 #include "runtime/encode/graph.h"
 

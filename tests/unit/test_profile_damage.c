@@ -217,7 +217,7 @@ static const struct rule {
     {CTP_FRAMES, FIELD(ctp_frame, 0, first_line), 1, 4, "frames 0: its last line is 2"},
     {CTP_FRAMES, FIELD(ctp_frame, 0, line_count), CTP_NONE, 4, "frames 0: its last line is 4294"},
     {CTP_FRAMES, FIELD(ctp_frame, 2, flags), 8, 4, "frames 2: its flags is 8"},
-    {CTP_FRAMES, FIELD(ctp_frame, 2, gap), CTP_GAP_END, 4, "frames 2: its gap is 13"},
+    {CTP_FRAMES, FIELD(ctp_frame, 2, gap), CTP_GAP_END, 4, "frames 2: its gap is 14"},
     {CTP_ARGUMENTS, 0, 4, 9999, 4, "arguments 1: its text is 9999"},
     {CTP_PROCESSES, FIELD(ctp_process, 1, parent), 1, 4, "processes 1: its parent does not come"},
     {CTP_PROCESSES, FIELD(ctp_process, 1, command), 9999, 4, "processes 1: its command is 9999"},

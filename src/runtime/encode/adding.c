@@ -68,7 +68,8 @@ static void write_common(struct emitter *e)
     e->at += sizeof slow;
 }
 
-/* --- pieces of the fast path ------------------------------------------------------------------- */
+/* --- pieces of the fast path -------------------------------------------------------------------
+ */
 
 /* From rsp, behind these registers, and an indirect site's target. */
 ALWAYS_INLINE unsigned new_slot_at(const struct plan_site *s)
@@ -173,8 +174,8 @@ ALWAYS_INLINE uint8_t *emit_others(struct emitter *e, uint32_t site)
     EMIT(e, "\xf2\x48\x0f\x38\xf1\xca" /* crc32 rcx, rdx */
             "\x81\xe1");               /* and ecx, entries - 1 */
     emit_u32(e, OTHER_CODES - 1);
-    EMIT(e, "\xc1\xe1\x05"             /* shl ecx, 5 */
-            "\x64\x48\x03\x0c\x25");   /* add rcx, fs:[others] */
+    EMIT(e, "\xc1\xe1\x05"           /* shl ecx, 5 */
+            "\x64\x48\x03\x0c\x25"); /* add rcx, fs:[others] */
     emit_fs(e, &encode_state.others);
     const uint8_t *again = e->at;
     EMIT(e, "\x48\x39\x51\x08"); /* cmp [rcx + 8], rdx: its target */
@@ -195,7 +196,8 @@ ALWAYS_INLINE uint8_t *emit_others(struct emitter *e, uint32_t site)
 
 /*
  * A call on an edge without a code: the table may know the callee's word. In rax is the caller's
- * word, less the base, in rcx fs:[codes]. The jumps are taken where it does not; returns how many there are.
+ * word, less the base, in rcx fs:[codes]. The jumps are taken where it does not; returns how many
+ * there are.
  */
 ALWAYS_INLINE unsigned emit_pushed(struct emitter *e, const struct plan_site *s, uint32_t site,
                                    uint8_t *not_there[3])
@@ -207,12 +209,12 @@ ALWAYS_INLINE unsigned emit_pushed(struct emitter *e, const struct plan_site *s,
     emit_u32(e, site);
     EMIT(e, "\xf2\x48\x0f\x38\xf1\xc8"); /* crc32 rcx, rax */
     if (is_indirect(s))
-        EMIT(e, "\x48\x8b\x54\x24\x18"         /* mov rdx, [rsp + 24]: target */
+        EMIT(e, "\x48\x8b\x54\x24\x18"       /* mov rdx, [rsp + 24]: target */
                 "\xf2\x48\x0f\x38\xf1\xca"); /* crc32 rcx, rdx */
-    EMIT(e, "\x81\xe1");                       /* and ecx, entries - 1 */
+    EMIT(e, "\x81\xe1");                     /* and ecx, entries - 1 */
     emit_u32(e, PUSHED_CALLS - 1);
-    EMIT(e, "\xc1\xe1\x06"             /* shl ecx, 6 */
-            "\x64\x48\x03\x0c\x25");   /* add rcx, fs:[pushed] */
+    EMIT(e, "\xc1\xe1\x06"           /* shl ecx, 6 */
+            "\x64\x48\x03\x0c\x25"); /* add rcx, fs:[pushed] */
     emit_fs(e, &encode_state.pushed);
     EMIT(e, "\x48\x39\x01"); /* cmp [rcx], rax */
     not_there[count++] = emit_near(e, 0x85);
@@ -245,7 +247,7 @@ ALWAYS_INLINE void emit_fast(struct emitter *e, const struct edited_module *m,
     emit_own_slot(e, s, pushed);
     EMIT(e, "\x89\xc1"); /* mov ecx, eax */
     emit_tag_in_rcx(e);
-    EMIT(e, "\x48\x03\x00"  /* add rax, [rax]: the return address there */
+    EMIT(e, "\x48\x03\x00"   /* add rax, [rax]: the return address there */
             "\x48\x39\x01"); /* cmp [rcx], rax: is it for this frame? */
     uint8_t *unknown = emit_near(e, 0x85), *another = NULL, *none = NULL;
     EMIT(e, "\x48\x8b\x81"); /* mov rax, [rcx + place] */
@@ -293,7 +295,8 @@ ALWAYS_INLINE void emit_fast(struct emitter *e, const struct edited_module *m,
     emit_leave(e, m, s);
 }
 
-/* --- all sites --------------------------------------------------------------------------------- */
+/* --- all sites ---------------------------------------------------------------------------------
+ */
 
 /* Its stub has all of the code that adds. */
 ALWAYS_INLINE bool is_fast(const struct plan_site *s, uint32_t site)

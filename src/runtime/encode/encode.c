@@ -10,12 +10,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum {
-    CODES_BYTES = CODED_SITES * sizeof(struct site_code),
-    OTHERS_BYTES = (OTHER_CODES + OTHER_CODES_BEYOND) * sizeof(struct other_code),
-    PUSHED_BYTES = PUSHED_CALLS * sizeof(struct pushed_call)
-};
-
 /* Where every thread begins: nothing matches, so the first site of a thread takes the slow way. */
 static char nothing[WORDS_MAPPED];
 
@@ -113,11 +107,6 @@ static void strike_off(const struct encode_thread *t)
     unlock_list(mask);
 }
 
-static void set_root_word(struct encode_thread *t)
-{
-    t->root_word = word_make(t->contexts.graph.functions[ROOT_FUNCTION].base, 0);
-}
-
 static bool begin_contexts(struct encode_thread *t)
 {
     t->mirror = map_mirror();
@@ -128,7 +117,7 @@ static bool begin_contexts(struct encode_thread *t)
         return false;
     contexts_function(&t->contexts, 0); /* ROOT_FUNCTION */
     graph_number(&t->contexts.graph, UINT32_MAX);
-    set_root_word(t);
+    encode_set_root_word(t);
     return true;
 }
 
@@ -160,8 +149,8 @@ static struct encode_thread *begin(void)
     t->number = guest->number;
     t->crowded_most = CROWDED_FIRST;
     enlist(t);
-    encode_state = (struct encode_state){(void *)(t->mirror + WORDS_SHIFT), t->codes, t->others,
-                                         t->pushed};
+    encode_state =
+        (struct encode_state){(void *)(t->mirror + WORDS_SHIFT), t->codes, t->others, t->pushed};
     return mine = t;
 }
 
@@ -184,18 +173,11 @@ void encode_thread_ends(struct thread *thread)
 
 /* --- what does not hold any more -------------------------------------------------------------- */
 
-/* Zeros; locked memory is not given back. */
-static void clear(void *memory, uint64_t bytes)
-{
-    if (raw_syscall3(SYS_madvise, (long)memory, (long)bytes, MADV_DONTNEED) < 0)
-        memset(memory, 0, bytes);
-}
-
 void encode_forget_stacks(void)
 {
     uint64_t mask = lock_list();
     for (struct encode_thread *t = all_threads; t; t = t->next)
-        clear(t->mirror, WORDS_MAPPED);
+        encode_clear(t->mirror, WORDS_MAPPED);
     unlock_list(mask);
 }
 
@@ -222,120 +204,6 @@ void encode_module_unloaded(uint64_t start, uint64_t end, uint64_t since)
                 t->pushed[i].caller = 0;
     }
     unlock_list(mask);
-}
-
-/* --- numbers ---------------------------------------------------------------------------------- */
-
-static bool is_indirect(const struct plan_site *s)
-{
-    return s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT;
-}
-
-/* The stubs look it up in the same way. */
-static void put_other(struct encode_thread *t, uint64_t site, uint64_t target, uint64_t step)
-{
-    uint64_t h = site;
-    __asm__("crc32q %1, %0" : "+r"(h) : "r"(target));
-    struct other_code *at = &t->others[h & (OTHER_CODES - 1)];
-    for (uint32_t i = 0; i < OTHER_CODES_BEYOND - 1; i++, at++) { /* the last one stays free */
-        if (at->site)
-            continue;
-        *at = (struct other_code){site, target, step, 0};
-        return;
-    }
-}
-
-/* What the stub of an edge's site knows of it. */
-static void put_code(struct encode_thread *t, const struct graph_edge *e)
-{
-    const struct graph *g = &t->contexts.graph;
-    const struct edited_module *m = e->site < CODED_SITES ? edited_by_site(e->site) : NULL;
-    if (!m || e->site - m->first_site >= m->site_count)
-        return;
-    struct site_code *code = &t->codes[e->site];
-    uint64_t step = e->flags & EDGE_LEAF ? NO_NUMBER
-                                         : word_make(g->functions[e->callee].base + e->code, 0);
-    if (code->numbers) {
-        put_other(t, e->site, e->target, step);
-        return;
-    }
-    const struct graph_function *f = &g->functions[e->caller];
-    *code = (struct site_code){word_make(f->base, 0), word_make(f->numbers, 0), step, 0};
-    if (is_indirect(edited_site(m, e->site)))
-        code->target = e->target;
-}
-
-/* An indirect site's hottest edge is its own, the others are in the table. */
-static void put_codes(struct encode_thread *t)
-{
-    const struct graph *g = &t->contexts.graph;
-    for (uint32_t i = 0; i < g->function_count; i++) {
-        for (uint32_t k = g->functions[i].first_out; k != GRAPH_NONE; k = g->edges[k].next_out) {
-            const struct graph_edge *e = &g->edges[k];
-            if ((e->flags & (EDGE_CODED | EDGE_LEAF)) && !(e->flags & EDGE_FIXED) && e->site)
-                put_code(t, e);
-        }
-    }
-}
-
-/* The calls that a stub has found in its table belong to their edge. */
-static void count_hits(struct encode_thread *t, struct pushed_call *p)
-{
-    struct graph_edge *e = &t->contexts.graph.edges[p->edge];
-    e->calls = e->calls > UINT32_MAX - p->hits ? UINT32_MAX : e->calls + p->hits;
-    t->counts->pushes += p->hits;
-    if (!(e->flags & (EDGE_BACK | EDGE_FIXED)))
-        t->crowded += p->hits;
-    p->hits = 0;
-}
-
-static void count_all_hits(struct encode_thread *t)
-{
-    for (uint32_t i = 0; i < PUSHED_CALLS; i++)
-        if (t->pushed[i].hits)
-            count_hits(t, &t->pushed[i]);
-}
-
-/* Edges that were there at the last numbering, and got no code, will have none for some time. */
-static void put_pushed(struct encode_thread *t, uint64_t caller, uint32_t edge, uint64_t word,
-                       bool by_target)
-{
-    const struct graph_edge *e = &t->contexts.graph.edges[edge];
-    if (!(e->flags & EDGE_SEEN))
-        return;
-    uint64_t h = e->site;
-    __asm__("crc32q %1, %0" : "+r"(h) : "r"(caller));
-    if (by_target)
-        __asm__("crc32q %1, %0" : "+r"(h) : "r"(e->target));
-    struct pushed_call *p = &t->pushed[h & (PUSHED_CALLS - 1)];
-    count_hits(t, p);
-    *p = (struct pushed_call){
-        .caller = caller, .site = e->site, .target = e->target, .word = word, .edge = edge};
-}
-
-static void number_anew(struct encode_thread *t)
-{
-    struct graph *g = &t->contexts.graph;
-    struct encode_counts *counts = t->counts;
-    uint64_t most = encode_settings()->most_ids, begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    clear(t->mirror, WORDS_MAPPED);
-    clear(t->codes, CODES_BYTES);
-    clear(t->others, OTHERS_BYTES);
-    count_all_hits(t);
-    clear(t->pushed, PUSHED_BYTES);
-    counts->coded_edges = graph_number(g, most && most < INT32_MAX ? most : INT32_MAX);
-    set_root_word(t);
-    put_codes(t);
-    counts->back_edges = 0;
-    for (uint32_t i = 0; i < g->edge_count; i++)
-        counts->back_edges += (g->edges[i].flags & EDGE_BACK) != 0;
-    counts->ids = g->ids;
-    counts->numberings++;
-    counts->numbering_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
-    t->pending = t->slow = 0;
-    if (t->crowded >= t->crowded_most)
-        t->crowded_most *= 4;
-    t->crowded = 0;
 }
 
 /* Often enough for programs that have begun, and seldom in comparison with what it takes. */
@@ -412,26 +280,13 @@ ALWAYS_INLINE uint32_t function_with(const struct encode_thread *t, uint64_t wor
     return site - f->first_site < f->site_count ? number : GRAPH_NONE;
 }
 
-/*
- * Numbers are made anew if that can be done now: code that a handler has interrupted may be in a
- * stub, with a word of the old numbers in a register.
- */
-static void number_if_safe(struct encode_thread *t, const struct walk_registers *r,
-                           uint64_t restored_below)
-{
-    t->pending = t->slow = 0;
-    struct met m = encode_walk(t, r, restored_below, WALK_AT_CALL | WALK_TO_THE_END);
-    if (m.end == WALK_COMPLETE && !m.is_interrupted)
-        number_anew(t);
-}
-
 /* The word of the function whose site it is; 0: not known. */
 static uint64_t find_own(struct encode_thread *t, const struct slow_frame *f, const struct call *c)
 {
     struct walk_registers r = registers_at_site(f, c->module->base + c->site->offset, c->sp);
     uint64_t restored_below = c->is_tail ? c->sp : 0;
     if (numbers_are_due(t))
-        number_if_safe(t, &r, restored_below);
+        encode_number_if_safe(t, &r, restored_below);
     uint64_t word = c->slot ? word_find(c->slot) : 0;
     if (word && function_with(t, word, c->number) != GRAPH_NONE)
         return word;
@@ -490,7 +345,7 @@ static void enter(struct encode_thread *t, const struct slow_frame *f)
         word = word_enter(&t->contexts, own, edge, &is_pushed);
     t->counts->pushes += is_pushed;
     if (is_pushed && word)
-        put_pushed(t, own, edge, word, is_indirect(c.site));
+        encode_put_pushed(t, own, edge, word, site_is_indirect(c.site));
     if (!word)
         return;
     if (!c.is_tail)
@@ -534,7 +389,6 @@ static void enter_or_not(const struct slow_frame *f)
  */
 STUB_TEXT static bool enter_quickly(struct encode_thread *t, const struct slow_frame *f)
 {
-    enum { REPLACED_AFTER = 8 };
     struct call c;
     call_at(f, &c);
     const struct contexts *contexts = &t->contexts;
@@ -565,11 +419,12 @@ STUB_TEXT static bool enter_quickly(struct encode_thread *t, const struct slow_f
         word = own + ((uint64_t)graph_step(&contexts->graph, e) << 32);
     } else {
         uint32_t entry = entry_find(contexts, contexts->entries, own, edge);
-        /* Now and then the table of pushed calls gets it, whose place another has. */
-        if (!entry || ((e->flags & EDGE_SEEN) && t->slow % REPLACED_AFTER == 0))
+        if (!entry)
             return false;
         word = word_make(to->numbers ? to->base : 0, entry);
         t->counts->pushes++;
+        if (t->counts->numberings == numberings)
+            encode_put_pushed(t, own, edge, word, c.site->kind == SITE_CALL_INDIRECT);
     }
     note_call(t, e);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);

@@ -25,7 +25,8 @@
  *   encode.c         the slow path: edges that are new or have no code
  *   resync.c         contexts by walks
  *   graph.c          numbers
- *   entries.c        entries, and the tables by which edges and functions are found
+ *   numbering.c     numbers that are made anew
+ *   words.c          words and entries, and the tables by which edges and functions are found
  *   snapshot.c       samples, and --verify
  *
  * When enough calls have been made on edges that had no code yet, numbers are made anew, and the
@@ -111,11 +112,16 @@ struct pushed_call {
 static_assert(sizeof(struct pushed_call) == 64, "the stubs know that");
 
 /* Sites beyond have no code. */
-enum { CODED_SITES = 1 << 20, OTHER_CODES = 1 << 15, OTHER_CODES_BEYOND = 64, PUSHED_CALLS = 1 << 14 };
+enum {
+    CODED_SITES = 1 << 20,
+    OTHER_CODES = 1 << 15,
+    OTHER_CODES_BEYOND = 64,
+    PUSHED_CALLS = 1 << 16
+};
 
 /* What stubs reach through %fs. */
 struct encode_state {
-    char *words;            /* the mirror's first tag */
+    char *words; /* the mirror's first tag */
     struct site_code *codes;
     struct other_code *others;
     struct pushed_call *pushed;
@@ -123,7 +129,7 @@ struct encode_state {
 
 extern __thread struct encode_state encode_state __attribute__((tls_model("initial-exec")));
 
-/* --- entries.c ------------------------------------------------------------------------------- */
+/* --- words.c --------------------------------------------------------------------------------- */
 
 /* A context that began with a call on an edge without a code. */
 struct entry {
@@ -256,14 +262,15 @@ struct encode_thread {
     struct encode_counts *counts;
     uint32_t number; /* not the guest's: this is the child of a fork */
     uint64_t root_word;
-    uint64_t pending; /* calls on edges that may get a code, and have none yet */
-    uint64_t slow;    /* calls on the slow path since the last numbering */
+    uint64_t pending;               /* calls on edges that may get a code, and have none yet */
+    uint64_t slow;                  /* calls on the slow path since the last numbering */
     uint64_t crowded, crowded_most; /* calls on edges for which there were not enough numbers */
     struct walk_frame *frames;
     struct decoded_call *calls; /* of a sample */
     struct walk_cache cache;
     struct known_callee callees[CALLEES]; /* by a hash of the target */
     bool busy;
+    volatile bool putting;                                    /* something into `pushed` */
     uint8_t stack[ENCODE_STACK] __attribute__((aligned(16))); /* the slow path's own */
 };
 
@@ -287,7 +294,8 @@ ALWAYS_INLINE uint64_t *word_place(uint64_t slot)
     return (void *)(encode_state.words + WORDS_PLACE + (slot & WORDS_MASK));
 }
 
-/* The word that the mirror has for a slot, if it is that of the frame which is there now; 0: none. */
+/* The word that the mirror has for a slot, if it is that of the frame which is there now; 0: none.
+ */
 ALWAYS_INLINE uint64_t word_find(uint64_t slot)
 {
     return slot && *word_tag(slot) == slot + *(const uint64_t *)slot ? *word_place(slot) : 0;
@@ -311,13 +319,75 @@ ALWAYS_INLINE struct known_callee *callee_place(struct encode_thread *t, uint64_
     return &t->callees[h & (CALLEES - 1)];
 }
 
+/* --- numbering.c ----------------------------------------------------------------------------- */
+
+enum {
+    CODES_BYTES = CODED_SITES * sizeof(struct site_code),
+    OTHERS_BYTES = (OTHER_CODES + OTHER_CODES_BEYOND) * sizeof(struct other_code),
+    PUSHED_BYTES = PUSHED_CALLS * sizeof(struct pushed_call)
+};
+
+static inline bool site_is_indirect(const struct plan_site *s)
+{
+    return s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT;
+}
+
+void encode_clear(void *memory, uint64_t bytes); /* to zeros */
+void encode_set_root_word(struct encode_thread *thread);
+
+/* The calls that a stub has found in its table belong to their edge. */
+ALWAYS_INLINE void count_hits(struct encode_thread *t, struct pushed_call *p)
+{
+    struct graph_edge *e = &t->contexts.graph.edges[p->edge];
+    e->calls = e->calls > UINT32_MAX - p->hits ? UINT32_MAX : e->calls + p->hits;
+    t->counts->pushes += p->hits;
+    if (!(e->flags & (EDGE_BACK | EDGE_FIXED)))
+        t->crowded += p->hits;
+    p->hits = 0;
+}
+
+/*
+ * Where a call led on an edge that has no code, for the stub of its site. Edges that were there at
+ * the last numbering, and got none, will have none for some time. A handler that comes in between
+ * changes nothing here.
+ */
+ALWAYS_INLINE void encode_put_pushed(struct encode_thread *t, uint64_t caller, uint32_t edge,
+                                     uint64_t word, bool by_target)
+{
+    const struct graph_edge *e = &t->contexts.graph.edges[edge];
+    if (t->putting || !(e->flags & EDGE_SEEN))
+        return;
+    uint64_t h = e->site;
+    __asm__("crc32q %1, %0" : "+r"(h) : "r"(caller));
+    if (by_target)
+        __asm__("crc32q %1, %0" : "+r"(h) : "r"(e->target));
+    struct pushed_call *p = &t->pushed[h & (PUSHED_CALLS - 1)];
+    t->putting = true;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    p->caller = 0; /* the stubs of a handler find nothing */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    count_hits(t, p);
+    p->site = e->site;
+    p->target = e->target;
+    p->word = word;
+    p->edge = edge;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    p->caller = caller;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    t->putting = false;
+}
+
+/* Makes numbers anew, if that can be done now. */
+void encode_number_if_safe(struct encode_thread *thread, const struct walk_registers *registers,
+                           uint64_t restored_below);
+
 /* --- resync.c -------------------------------------------------------------------------------- */
 
 /* Where a walk's frames and what the mirror knows meet. */
 struct met {
-    uint32_t count;      /* frames, innermost first */
+    uint32_t count; /* frames, innermost first */
     enum walk_end end;
-    uint32_t known;      /* the innermost frame with a word; count: none */
+    uint32_t known; /* the innermost frame with a word; count: none */
     uint64_t word;
     bool is_interrupted; /* a handler of a signal runs */
 };

@@ -18,17 +18,18 @@ static_assert(sizeof(struct encode_settings) <= 8 * ENGINE_SETTINGS, "it has its
 /* Of a thread. Sizes are those of its last numbering. */
 struct encode_counts {
     uint64_t functions, edges, coded_edges, back_edges;
-    uint64_t ids;           /* that its numbering has */
-    uint64_t entries;       /* contexts of calls on edges that have no code */
-    uint64_t numberings;    /* how often numbers were made */
+    uint64_t ids;        /* that its numbering has */
+    uint64_t entries;    /* contexts of calls on edges that have no code */
+    uint64_t numberings; /* how often numbers were made */
     uint64_t numbering_ns;
-    uint64_t pushes;        /* calls on edges without a code, or with one that was not known yet */
-    uint64_t resyncs;       /* calls in a function of which only a walk knew the context */
-    uint64_t not_encoded;   /* calls of which nothing could be known: in the midst of another */
+    uint64_t pushes;      /* calls on edges without a code, or with one that was not known yet */
+    uint64_t resyncs;     /* calls in a function of which only a walk knew the context */
+    uint64_t not_encoded; /* calls of which nothing could be known: in the midst of another */
     uint64_t decoded, walked; /* samples: by decoding, and by a walk alone */
-    uint64_t frames_walked; /* of those that were decoded: the innermost frames, which have no code */
-    uint64_t entry_depth;   /* of those: entries in all */
-    uint64_t slow;          /* calls on the slow path */
+    uint64_t
+        frames_walked;    /* of those that were decoded: the innermost frames, which have no code */
+    uint64_t entry_depth; /* of those: entries in all */
+    uint64_t slow;        /* calls on the slow path */
 };
 
 static_assert(sizeof(struct encode_counts) <= 8 * ENGINE_THREAD, "it has its place");

@@ -25,7 +25,8 @@ uint32_t graph_add_edge(struct graph *g, const struct graph_edge *edge)
     return g->edge_count++;
 }
 
-/* --- the hottest first -------------------------------------------------------------------------- */
+/* --- the hottest first --------------------------------------------------------------------------
+ */
 
 /* The next edge in one of the two lists that an edge is in. */
 static uint32_t *next_of(struct graph *g, uint32_t edge, bool is_out)

@@ -33,10 +33,10 @@ struct graph_function {
 enum edge_flags {
     EDGE_TAIL = 1,
     EDGE_CODED = 2,
-    EDGE_BACK = 4,   /* it closes a cycle */
-    EDGE_FIXED = 8,  /* no stub knows it: it never has a code */
-    EDGE_SEEN = 16,  /* it was there at the last numbering */
-    EDGE_LEAF = 32   /* to a function that calls nothing: it needs no number */
+    EDGE_BACK = 4,  /* it closes a cycle */
+    EDGE_FIXED = 8, /* no stub knows it: it never has a code */
+    EDGE_SEEN = 16, /* it was there at the last numbering */
+    EDGE_LEAF = 32  /* to a function that calls nothing: it needs no number */
 };
 
 struct graph_edge {
@@ -76,7 +76,8 @@ static inline __attribute__((always_inline)) uint32_t graph_function_of(const st
 {
     uint32_t i;
     SEARCH(i, g->numbered, g->functions[g->order[i]].base <= id);
-    bool is_its = i && id - g->functions[g->order[i - 1]].base < g->functions[g->order[i - 1]].numbers;
+    bool is_its =
+        i && id - g->functions[g->order[i - 1]].base < g->functions[g->order[i - 1]].numbers;
     return is_its ? g->order[i - 1] : GRAPH_NONE;
 }
 
@@ -86,13 +87,15 @@ uint32_t graph_entered_by(const struct graph *graph, uint32_t function, uint32_t
                           uint32_t *caller_id);
 
 /* What a coded edge adds to the number of its caller. */
-static inline __attribute__((always_inline)) uint32_t graph_step(const struct graph *g, const struct graph_edge *e)
+static inline __attribute__((always_inline)) uint32_t graph_step(const struct graph *g,
+                                                                 const struct graph_edge *e)
 {
     return g->functions[e->callee].base + e->code - g->functions[e->caller].base;
 }
 
 /* Has this function the number? */
-static inline __attribute__((always_inline)) bool graph_has(const struct graph_function *f, uint32_t id)
+static inline __attribute__((always_inline)) bool graph_has(const struct graph_function *f,
+                                                            uint32_t id)
 {
     return id - f->base < f->numbers;
 }

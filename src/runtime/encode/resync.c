@@ -28,6 +28,27 @@ static struct walk_result walk(struct encode_thread *t, const struct walk_regist
     return walked;
 }
 
+static bool is_function(const struct contexts *c, uint64_t word, uint64_t key)
+{
+    uint32_t function = word_function(c, word);
+    return function != GRAPH_NONE && c->graph.functions[function].key == key;
+}
+
+/* The word of a frame; 0: none. At a tail jump that is under way it may be that of its callee. */
+static uint64_t word_of_frame(const struct contexts *c, const struct walk_modules *modules,
+                              const struct walk_frame *f, bool may_jump)
+{
+    uint64_t word = word_find(f->slot);
+    if (!word)
+        return 0;
+    uint64_t key = code_key(modules, frame_function(modules, f), KEY_IS_PC);
+    if (is_function(c, word, key))
+        return word;
+    struct left left = word_leave(c, word);
+    bool is_tail = left.edge != GRAPH_NONE && (c->graph.edges[left.edge].flags & EDGE_TAIL);
+    return may_jump && is_tail && is_function(c, left.caller, key) ? left.caller : 0;
+}
+
 /* The innermost of the frames whose word is known, from `first` on; `count`: none. */
 static uint32_t find_known(struct encode_thread *t, uint32_t first, uint32_t count, uint64_t *word)
 {
@@ -37,12 +58,8 @@ static uint32_t find_known(struct encode_thread *t, uint32_t first, uint32_t cou
         const struct walk_frame *f = &t->frames[i];
         if (modules_role(modules, f->module) == ROLE_OURS || f->flags & FRAME_GUESSED)
             continue;
-        *word = word_find(f->slot);
-        if (!*word)
-            continue;
-        uint32_t function = word_function(c, *word);
-        if (function != GRAPH_NONE && c->graph.functions[function].key ==
-                                          code_key(modules, frame_function(modules, f), KEY_IS_PC))
+        *word = word_of_frame(c, modules, f, i == 0);
+        if (*word)
             return i;
     }
     return count;
@@ -92,8 +109,8 @@ struct way {
 };
 
 /*
- * The edge, if there is a place for it. `ret`: its return address, if whoever puts that there writes
- * the mirror, too.
+ * The edge, if there is a place for it. `ret`: its return address, if whoever puts that there
+ * writes the mirror, too.
  */
 static uint32_t edge_into(struct encode_thread *t, uint64_t word, const struct way *by,
                           uint64_t function, uint64_t *ret)
@@ -131,8 +148,7 @@ static uint32_t edge_into(struct encode_thread *t, uint64_t word, const struct w
     return contexts_edge(&t->contexts, &like);
 }
 
-static void note_way(struct way *by, const struct walk_modules *modules,
-                     const struct walk_frame *f)
+static void note_way(struct way *by, const struct walk_modules *modules, const struct walk_frame *f)
 {
     by->pc = f->pc;
     by->key = sample_key(modules, f);

@@ -4,9 +4,10 @@
  */
 #include "runtime/encode/encode.h"
 
-#include "runtime/charge.h"
 #include "runtime/channel_format.h"
+#include "runtime/charge.h"
 #include "runtime/engine.h"
+#include "runtime/sample/times.h"
 
 bool encode_leave_code(struct walk_registers *r, uint64_t *restored_below)
 {
@@ -39,8 +40,8 @@ static uint32_t node_of_word(struct encode_thread *e, struct thread *t, uint64_t
             node = entry->node;
             break;
         }
-        e->calls[count] = (struct decoded_call){e->contexts.graph.edges[left.edge].site_key,
-                                                left.entry, 0};
+        e->calls[count] =
+            (struct decoded_call){e->contexts.graph.edges[left.edge].site_key, left.entry, 0};
         word = left.caller;
     }
     while (count-- > 0 && node) {
@@ -116,6 +117,7 @@ bool encode_sample(struct thread *t, const ucontext_t *context, uint64_t ticks)
     }
     uint64_t weight = ticks + tick_settle(t);
     ((struct arena_node *)arena_at(node))->count += (uint32_t)weight;
+    times_keep(t, node, weight);
     count_sample(e, t, &m, weight);
     return true;
 }

@@ -184,8 +184,8 @@ uint64_t word_enter(struct contexts *c, uint64_t caller, uint32_t edge, bool *is
     *is_pushed = false;
     if (e->flags & EDGE_LEAF)
         return 0;
-    *is_pushed = !(e->flags & EDGE_CODED) ||
-                 !graph_has(&c->graph.functions[e->caller], word_id(caller));
+    *is_pushed =
+        !(e->flags & EDGE_CODED) || !graph_has(&c->graph.functions[e->caller], word_id(caller));
     if (!*is_pushed)
         return caller + ((uint64_t)graph_step(&c->graph, e) << 32);
     uint32_t entry = contexts_entry(c, caller, edge);

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Engine encode: its options, what info says, and that contexts are right whenever numbers are made.
+set -uo pipefail
+calltrail=${CALLTRAIL:-$PWD/build/calltrail}
+here=$(cd "$(dirname "$0")/.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+gcc -g -O2 -pthread -o paths "$here/encode/paths.c" || exit 1
+
+check() { # name, what must be, what is
+    [ "$2" = "$3" ] && echo "ok encode $1" || echo "FAIL encode $1: '$3', not '$2'"
+}
+fact() { # key, profile
+    "$calltrail" info --json "$2" | python3 -c "import json, sys; print(json.load(sys.stdin)['$1'])"
+}
+record() { # profile, rounds, options...
+    local out=$1 rounds=$2
+    shift 2
+    "$calltrail" record --no-lines -F 4999 -o "$out" "$@" ./paths "$rounds" 2>said >printed
+}
+same() { # name, rounds: the run before it printed what the program prints, and nothing else was said
+    check "$1: output" "$(./paths "$2")" "$(cat printed)"
+    check "$1: says nothing" "" "$(cat said)"
+}
+unknown() { # profile: its contexts that engine exact has not
+    python3 "$here/encode/is_subset.py" "$1" exact.ctp paths any f3 | cut -d' ' -f2
+}
+
+# Each context that was decoded is one of those in which engine exact counts calls.
+rounds=800
+record exact.ctp $rounds --engine exact
+record own.ctp $rounds --engine encode
+same own $rounds
+check "own: contexts that there are not" 0 "$(unknown own.ctp)"
+check "own: has edges with codes" 1 "$(($(fact encode_coded_edges own.ctp) > 20))"
+check "own: has edges without" 1 "$(($(fact encode_back_edges own.ctp) > 5))"
+check "own: few contexts are walked" 1 "$(($(fact encode_walked own.ctp) * 10 <= $(fact encode_decoded own.ctp) + 100))"
+
+# With few numbers, the coldest edges have no code.
+record few.ctp $rounds --engine encode --max-ids 120
+same few $rounds
+check "few numbers: contexts that there are not" 0 "$(unknown few.ctp)"
+check "few numbers: fewer edges with codes" 1 \
+    "$(($(fact encode_coded_edges few.ctp) < $(fact encode_coded_edges own.ctp)))"
+
+# Decoded contexts are those that a walk finds, however often numbers are made anew.
+record verified.ctp $rounds --engine encode --verify
+same verified $rounds
+check "verified: differences" 0 "$(fact verify_differ verified.ctp)"
+record storm.ctp 150 --engine encode --verify --renumber 3
+same storm 150
+check "storm: differences" 0 "$(fact verify_differ storm.ctp)"
+check "storm: numbers were made anew" 1 "$(($(fact encode_numberings storm.ctp) > 500))"
+check "storm: some were decoded" 1 "$(($(fact encode_decoded storm.ctp) > 0))"
+
+# Only the program's own calls.
+record only.ctp $rounds --engine encode --modules paths --verify
+same modules $rounds
+check "modules: differences" 0 "$(fact verify_differ only.ctp)"
+check "modules: few sites" 1 "$(($(fact sites only.ctp) * 10 < $(fact sites own.ctp)))"
+
+usage() { # name, what is said, options...
+    local name=$1 what=$2
+    shift 2
+    "$calltrail" record -o bad.ctp "$@" ./paths 1 >printed 2>said
+    check "usage: $name" "2 1" "$? $(grep -cF -- "$what" said)"
+}
+usage "no numbers" "--max-ids: '0' is not from 1 to 2147483647" --engine encode --max-ids 0
+usage "words" "--max-ids: 'many' is not from 1 to 2147483647" --engine encode --max-ids many
+usage "renumber" "--renumber: '-1' is not from 1 to 2147483647" --engine encode --renumber -1
+usage "perf events" "perf events cannot be combined with --engine encode" --engine encode -e perf:instructions
+usage "another engine" "record: --max-ids goes with --engine encode" --max-ids 5
