@@ -18,6 +18,7 @@
 #   make check-outside   servers under load and programs of many kinds, recorded from outside
 #   make check-go        walks of Go programs against Go itself, gdb and single steps
 #   make check-real      real programs from Debian's packages, plain and recorded
+#   make check-soak      random programs, modes and kills for SOAK_SECONDS; then threads and children that come and go
 #   make check-agreement the same programs under calltrail and under perf
 #   make check-exports   exports in the viewers that npm has, and in Chromium
 #   make check-view      the page of view and html in Chromium
@@ -40,7 +41,7 @@ comma := ,
 BUILD := build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 MESON_FLAGS := --prefix=$(PREFIX) $(if $(SANITIZE),-Db_sanitize=$(SANITIZE) -Db_lundef=false)
 
-.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-regions check-exact check-exact-steps check-events check-rates check-live check-loss check-stops check-outside check-go check-full fuzz bench install clean check-exports check-view check-diff check-real check-agreement check-store check-mpi check-slices check-package dist
+.PHONY: all tests setup setup-tests demo check lint check-modules check-torture check-trampoline check-regions check-exact check-exact-steps check-events check-rates check-live check-loss check-stops check-outside check-go check-full fuzz bench install clean check-exports check-view check-diff check-real check-agreement check-store check-mpi check-slices check-package dist check-soak
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) calltrail libcalltrail-rt.so libcalltrail-events.so libcalltrail-events-new.so calltrail-record.1 \
@@ -164,6 +165,12 @@ check-real: setup
 	@$(MAKE) --no-print-directory all
 	@CALLTRAIL=$(BUILD)/calltrail scripts/check-real --hz 999 --hz 9999
 	@CALLTRAIL=$(BUILD)/calltrail scripts/check-real --engine exact --seconds 1
+	@CALLTRAIL=$(BUILD)/calltrail scripts/check-guests
+
+check-soak: setup-tests
+	@$(MAKE) --no-print-directory tests
+	@CALLTRAIL=$(BUILD)/calltrail scripts/check-soak
+	@CALLTRAIL=$(BUILD)/calltrail scripts/check-soak --churn
 
 check-agreement: setup
 	@scripts/setup real

@@ -1,21 +1,28 @@
 #!/usr/bin/env python3
 """What recording from outside costs: the program, by toggling (outside.c), and the reader, by its own
-CPU time. Argument: the build folder. PAIRS (400) makes it shorter or more exact."""
+CPU time; and whole runs beside other tools. Arguments: the build folder; "tools" measures these alone. PAIRS (400) and ROUNDS (9)
+make it shorter or more exact."""
 import json
 import os
+import random
+import resource
+import statistics
 import subprocess
 import sys
 import tempfile
 
-build = sys.argv[1]
+build = os.path.abspath(sys.argv[1])
+only_tools = sys.argv[2:] == ["tools"]
+ROUNDS = int(os.environ.get("ROUNDS", "9"))
 pairs = os.environ.get("PAIRS", "400")
 calltrail = os.path.join(build, "calltrail")
 
 
 def program():
-    print("In the program: what a sample takes, by toggling (median, and its 95% interval).\n")
-    print("| what | Hz | slower by | us for each | interval | samples |")
-    print("|---|---:|---:|---:|---|---:|")
+    print("In the program: what a sample takes, by toggling (median, and its 95% interval), all kinds in each round; a thread on "
+          "the\nother processor reads the rings.\n")
+    print("| what | Hz | slower by | us for each | interval | over an empty record | interval | samples |")
+    print("|---|---:|---:|---:|---|---:|---|---:|")
     sys.stdout.flush()
     for hz in ("999", "9999"):
         subprocess.run([os.path.join(build, "bench/outside"), hz, pairs], check=True)
@@ -56,11 +63,59 @@ def reader(folder):
             sys.stdout.flush()
 
 
-program()
+TOOLS = {
+    "plain": [],
+    "record --outside": [calltrail, "record", "--outside", "--no-lines", "-F", "999", "-o", "p.ctp"],
+    "record, engine sample": [calltrail, "record", "--no-lines", "-F", "999", "-o", "p.ctp"],
+    "perf record -g": ["perf", "record", "-q", "-F", "999", "-e", "task-clock:u", "-g", "-o", "perf.data"],
+    "perf record --call-graph dwarf": ["perf", "record", "-q", "-F", "999", "-e", "task-clock:u", "--call-graph", "dwarf", "-o",
+                                       "perf.data"],
+}
+# Runs a program and writes its CPU time to a file.
+OWN = "import os, resource, subprocess, sys; done = subprocess.run(sys.argv[2:], stdout=subprocess.DEVNULL); " \
+      "own = resource.getrusage(resource.RUSAGE_CHILDREN); open(sys.argv[1], 'w').write(str(own.ru_utime + own.ru_stime))"
+
+
+def interval(ratios):
+    """Of the median, by bootstrap, at 95%."""
+    chosen = random.Random(3)
+    medians = sorted(statistics.median(chosen.choices(ratios, k=len(ratios))) for _ in range(2000))
+    return "%.3f (%.3f to %.3f)" % (statistics.median(ratios), medians[49], medians[1949])
+
+
+def tools(folder):
+    print("\nWhole runs at 999 Hz, in turn: CPU time of the program, and of program and tool together with what the tool does at the "
+          "end,\nbeside the plain run of the same round. Median of %d rounds with its 95%% interval. perf has not walked the stacks of "
+          "dwarf yet.\n" % ROUNDS)
+    print("| program | tool | program / plain | program and tool / plain |")
+    print("|---|---|---|---|")
+    for name, command in WORK.items():
+        if name == "python3":
+            continue  # too short
+        took = {tool: [] for tool in TOOLS}
+        for _ in range(ROUNDS):
+            for tool, words in TOOLS.items():
+                before = resource.getrusage(resource.RUSAGE_CHILDREN)
+                subprocess.run([*words, "/usr/bin/python3", "-S", "-c", OWN, "own", *command], cwd=folder, check=True,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                with open(os.path.join(folder, "own")) as file:
+                    own = float(file.read())
+                took[tool].append((own, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
+        for tool in list(TOOLS)[1:]:
+            print("| %s | %s | %s | %s |" % (name, tool, *[
+                interval([some[i] / plain[i] for some, plain in zip(took[tool], took["plain"])]) for i in (0, 1)]))
+        sys.stdout.flush()
+
+
+if not only_tools:
+    program()
 with tempfile.TemporaryDirectory() as work:
     os.environ["XDG_CACHE_HOME"] = os.path.join(work, "cache")
     for command in WORK.values():  # maps are made
         subprocess.run([calltrail, "record", "--outside", "--duration", "0.1", "--no-lines", "-o",
                         os.path.join(work, "p.ctp"), *command], stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL)
-    reader(work)
+    tools(work)
+    if not only_tools:
+        reader(work)

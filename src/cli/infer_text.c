@@ -12,9 +12,9 @@ enum { ROWS = 10, PATHS = 3 };
 
 static const char *const quality_names[PATH_QUALITIES] = {"precise", "likely", "ambiguous",
                                                           "missing"};
-static const char *const quality_words[PATH_QUALITIES] = {"one known path",
-                                                          "one known path, where training has not met all",
-                                                          "several known paths", "no known path"};
+static const char *const quality_words[PATH_QUALITIES] = {
+    "one known path", "one known path, where training has not met all", "several known paths",
+    "no known path"};
 
 static double percent(uint64_t part, uint64_t whole)
 {
@@ -84,7 +84,7 @@ static void print_path(const struct path_map *map, const struct path_context *co
     struct chain chain = {0};
     list_chain(map, context, &chain);
     if (from)
-        printf("(%zu callers) > ", from);
+        printf("(%zu caller%s) > ", from, from == 1 ? "" : "s");
     for (size_t i = from; i < chain.nodes.count; i++) {
         const struct ctp_frame *f = profile_frame(p, profile_node_frame(p, chain.nodes.items[i]));
         print_function(p, f->function);
@@ -317,12 +317,13 @@ int infer_print_unseen(const struct path_map *map, const struct profile *p,
                        const struct infer_options *o, struct ct_error *err)
 {
     struct unseen_listing l = {.profile = p};
-    struct path_unseen u;
+    struct path_unseen u = {0};
     CT_TRY(path_unseen(map, p, o->weight, take_unseen, &l, &u, err));
     size_t rows = l.items.count ? join_rows(l.items.items, l.items.count) : 0;
-    printf("%s: %zu identifiers that training never saw, in %" PRIu64 " of %" PRIu64
+    printf("%s: %zu identifier%s that training never saw, in %" PRIu64 " of %" PRIu64
            " contexts, %.4f%% of the %s\n",
-           p->name, rows, u.unseen, u.contexts, percent(u.unseen_weight, u.weight), u.unit);
+           p->name, rows, rows == 1 ? "" : "s", u.unseen, u.contexts,
+           percent(u.unseen_weight, u.weight), u.unit);
     for (size_t i = 0; i < rows && i < ROWS; i++) {
         const struct unseen_row *r = &l.items.items[i];
         printf("%8.4f%%  ", percent(r->weight, u.weight));

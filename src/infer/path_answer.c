@@ -4,9 +4,15 @@ static bool is_whole(const struct path_map *map, const struct path_query *q,
                      const struct path_context *context)
 {
     uint32_t node = profile_parent(&map->profile, context->node);
+    if (!q->inner_count) /* the context is all there is */
+        return true;
     for (uint32_t i = 0; i < q->inner_count && node != CTP_NONE; i++)
         node = path_map_child(map, node, q->inner[i]);
-    return node != CTP_NONE && path_map_calls(map, node, q->leaf);
+    if (node == CTP_NONE)
+        return false;
+    /* Code that no call leads to, as an entry of the procedure linkage table, is where it is
+       called from. */
+    return q->leaf == CTP_NONE ? q->inner_count != 0 : path_map_calls(map, node, q->leaf);
 }
 
 void path_answer_begin(struct path_answer *a, const struct path_map *map)

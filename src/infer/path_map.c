@@ -258,6 +258,12 @@ static const char *base_name(const struct profile *p, const struct ctp_module *m
     return slash ? slash + 1 : path;
 }
 
+bool path_is_ours(const struct profile *p, uint32_t module)
+{
+    static const char ours[] = "libcalltrail-";
+    return strncmp(base_name(p, profile_module(p, module)), ours, strlen(ours)) == 0;
+}
+
 static bool is_same_build(const struct ctp_module *a, const struct ctp_module *b)
 {
     return a->build_id_size == b->build_id_size &&

@@ -80,6 +80,9 @@ struct path_names {
     uint32_t *functions, *frames, *modules;
 };
 
+/* Is the module one that calltrail brings into the program? Other runs do not have it. */
+bool path_is_ours(const struct profile *profile, uint32_t module);
+
 int path_names_make(const struct path_map *map, const struct profile *profile,
                     struct path_names *out, struct ct_error *err);
 void path_names_free(struct path_names *names);

@@ -110,12 +110,16 @@ static bool place_above(const struct truth *t, uint32_t *node)
            (profile_frame(p, profile_node_frame(p, *node))->flags & CTP_FRAME_RETURN);
 }
 
+/* The places above a node. False: some of them are not known, or are calltrail's own. */
 static bool list_chain(struct truth *t, uint32_t node)
 {
     t->chain.count = 0;
     while (place_above(t, &node)) {
         if (node == CTP_NONE)
             return t->chain.count != 0;
+        uint32_t frame = profile_node_frame(t->profile, node);
+        if (path_is_ours(t->profile, profile_frame(t->profile, frame)->module))
+            return false;
         vec_push(&t->chain, node);
     }
     return false;

@@ -284,13 +284,6 @@ static int find_metrics(struct path_trainer *t, struct source *s, struct ct_erro
     return CT_OK;
 }
 
-/* What training has in the program, and other runs do not. */
-static bool is_ours(const struct profile *p, const struct ctp_module *m)
-{
-    const char *path = profile_string(p, m->path), *slash = strrchr(path, '/');
-    return strncmp(slash ? slash + 1 : path, "libcalltrail-", strlen("libcalltrail-")) == 0;
-}
-
 int path_train_take(struct path_trainer *t, const struct profile *p, struct ct_error *err)
 {
     struct source s = {.profile = p};
@@ -298,8 +291,7 @@ int path_train_take(struct path_trainer *t, const struct profile *p, struct ct_e
     uint32_t modules = profile_module_count(p);
     s.modules = must_calloc((size_t)modules + 1, sizeof *s.modules);
     for (uint32_t i = 0; i < modules; i++)
-        s.modules[i] =
-            is_ours(p, profile_module(p, i)) ? CTP_NONE : add_module(t, p, profile_module(p, i));
+        s.modules[i] = path_is_ours(p, i) ? CTP_NONE : add_module(t, p, profile_module(p, i));
     int status = check_builds(t, p->name, err);
     if (status == CT_OK) {
         path_heights_begin(&s.heights, p, s.height);

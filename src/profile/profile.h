@@ -273,9 +273,9 @@ int profile_writer_open(const char *path, struct profile_writer **out, struct ct
  * whatever happens. A profile that profile_validate would not accept is never written. */
 int profile_writer_commit(struct profile_writer *writer, struct ct_error *err);
 
-/* The same in two steps: what finish has written has no name before it is put in its place. */
+/* All of the commit but putting the file in its place, so that the commit does only that. Frees the
+ * writer if it fails. */
 int profile_writer_finish(struct profile_writer *writer, struct ct_error *err);
-int profile_writer_place(struct profile_writer *writer, struct ct_error *err);
 
 /* The commit leaves the file that it replaces as `path`.old. */
 void profile_writer_keep_old(struct profile_writer *writer);

@@ -4,6 +4,7 @@
 #ifndef PROFILE_CHECK_H
 #define PROFILE_CHECK_H
 
+#include "base/strings.h"
 #include "base/vec.h"
 #include "profile/profile.h"
 
@@ -24,6 +25,9 @@ uint32_t profile_element_size(uint32_t kind);
  * only their number, so that the writer can ask before it has written anything.
  */
 int profile_check_tables(const struct profile *profile, struct ct_error *err);
+
+/* Puts facts in the order that files have them in; their keys are in the pool. */
+void profile_sort_facts(struct ctp_fact *facts, size_t count, struct string_pool *strings);
 
 /* The rules for nodes, checked as they come, in chunks. Starts as zeros; free `roots` with
  * vec_free. */

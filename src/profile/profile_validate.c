@@ -195,6 +195,22 @@ static int check_fact_order(const struct place *at, const struct ctp_fact *fact)
     return order < 0 ? CT_OK : bad_record(at, "it is out of order");
 }
 
+static int by_scope_and_key(const void *a, const void *b, void *strings)
+{
+    const struct ctp_fact *x = a, *y = b;
+    if (x->scope != y->scope)
+        return x->scope < y->scope ? -1 : 1;
+    if (x->index != y->index)
+        return x->index < y->index ? -1 : 1;
+    return strcmp(strings_get(strings, x->key), strings_get(strings, y->key));
+}
+
+void profile_sort_facts(struct ctp_fact *facts, size_t count, struct string_pool *strings)
+{
+    if (count)
+        qsort_r(facts, count, sizeof *facts, by_scope_and_key, strings);
+}
+
 static int check_fact(const struct place *at)
 {
     static const uint32_t tables[CTP_SCOPE_END] = {

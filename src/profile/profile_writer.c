@@ -35,7 +35,7 @@ struct profile_writer {
     struct new_file file;
     char *path;
     struct ct_error error;
-    bool failed;
+    bool failed, is_finished;
 
     struct string_pool strings;
     VEC(struct ctp_module) modules;
@@ -485,16 +485,6 @@ static void end_roots(struct profile_writer *w)
     }
 }
 
-static int by_scope_and_key(const void *a, const void *b, void *strings)
-{
-    const struct ctp_fact *x = a, *y = b;
-    if (x->scope != y->scope)
-        return x->scope < y->scope ? -1 : 1;
-    if (x->index != y->index)
-        return x->index < y->index ? -1 : 1;
-    return strcmp(strings_get(strings, x->key), strings_get(strings, y->key));
-}
-
 /* The tables as a reader will see them, to be checked by the reader's rules. */
 static void check_tables(struct profile_writer *w)
 {
@@ -554,16 +544,14 @@ static void write_tables(struct profile_writer *w)
 static void write_frame_of_file(struct profile_writer *w)
 {
     size_t toc_bytes = w->sections.count * sizeof *w->sections.items;
-    struct ctp_header header = {
-        .major = CTP_MAJOR,
-        .minor = CTP_MINOR,
-        .header_size = sizeof header,
-        .file_size = w->end + toc_bytes,
-        .toc_offset = w->end,
-        .toc_count = (uint32_t)w->sections.count,
-        .toc_entry_size = sizeof(struct ctp_section),
-        .toc_hash = XXH3_64bits(w->sections.items, toc_bytes),
-    };
+    struct ctp_header header = {.major = CTP_MAJOR,
+                                .minor = CTP_MINOR,
+                                .header_size = sizeof header,
+                                .file_size = w->end + toc_bytes,
+                                .toc_offset = w->end,
+                                .toc_count = (uint32_t)w->sections.count,
+                                .toc_entry_size = sizeof(struct ctp_section),
+                                .toc_hash = XXH3_64bits(w->sections.items, toc_bytes)};
     memcpy(header.magic, CTP_MAGIC, sizeof header.magic);
     header.hash = XXH3_64bits(&header, offsetof(struct ctp_header, hash));
     write_at(w, w->end, w->sections.items, toc_bytes);
@@ -574,17 +562,15 @@ int profile_writer_finish(struct profile_writer *w, struct ct_error *err)
 {
     end_nodes(w);
     end_roots(w);
-    if (w->facts.count)
-        qsort_r(w->facts.items, w->facts.count, sizeof *w->facts.items, by_scope_and_key,
-                &w->strings);
+    profile_sort_facts(w->facts.items, w->facts.count, &w->strings);
     if (!time_blocks_settle(&w->times))
         fail(w, "there are too many times of samples");
     check_tables(w);
     if (!w->failed)
         write_tables(w);
-    if (!w->failed)
-        write_frame_of_file(w);
-    if (!w->failed)
+    write_frame_of_file(w); /* nothing, if something failed */
+    w->is_finished = !w->failed;
+    if (w->is_finished)
         return CT_OK;
     if (err)
         *err = w->error;
@@ -592,15 +578,11 @@ int profile_writer_finish(struct profile_writer *w, struct ct_error *err)
     return CT_ERROR;
 }
 
-int profile_writer_place(struct profile_writer *w, struct ct_error *err)
+int profile_writer_commit(struct profile_writer *w, struct ct_error *err)
 {
+    if (!w->is_finished)
+        CT_TRY(profile_writer_finish(w, err));
     int status = file_commit(&w->file, err);
     writer_free(w);
     return status;
-}
-
-int profile_writer_commit(struct profile_writer *w, struct ct_error *err)
-{
-    CT_TRY(profile_writer_finish(w, err));
-    return profile_writer_place(w, err);
 }

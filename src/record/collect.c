@@ -2,7 +2,6 @@
 #include "record/collect_perf.h"
 
 #include "base/clock.h"
-#include "base/search.h"
 #include "profile/profile.h"
 #include "record/epochs.h"
 #include "record/frames.h"
@@ -12,6 +11,7 @@
 #include "record/sample_times.h"
 #include "record/strangers.h"
 #include "record/totals.h"
+#include "record/tree_order.h"
 
 #include <string.h>
 #include <sys/wait.h>
@@ -144,21 +144,6 @@ static void write_rest_only(struct collector *c, const struct arena_view *v,
     *next_node += 2;
 }
 
-/*
- * A tree for each phase, and first the one of no phase, whose root is the thread's. `next[i]` is
- * the next node of the tree that node i is in, or behind all nodes; `number[i]` its number in the
- * profile. Without phases neither is there: all is one tree, in order.
- */
-struct tree_order {
-    uint32_t *next, *number;
-    uint32_t first_number;
-};
-
-static uint32_t number_of(const struct tree_order *order, uint32_t node)
-{
-    return order->number ? order->number[node] : order->first_number + node;
-}
-
 static void write_node(struct collector *c, const struct arena_view *v, const struct grown_tree *g,
                        size_t i, uint32_t parent, uint32_t frame, const struct thread_times *times)
 {
@@ -185,7 +170,7 @@ static void write_tree(struct collector *c, const struct arena_view *v, const st
     profile_add_root(c->writer, thread, first ? epoch_for(&c->epochs, v, phase) : CTP_NONE);
     for (size_t i = first; i < g->items.count; i = order->next ? order->next[i] : i + 1) {
         const struct grown_node *n = &g->items.items[i];
-        uint32_t parent = i == first ? CTP_NONE : number_of(order, n->parent);
+        uint32_t parent = i == first ? CTP_NONE : tree_order_number(order, n->parent);
         uint32_t frame = i == first ? CTP_NONE : frame_for(&c->frames, n->key);
         if (order->number)
             order->number[i] = *next_node;
@@ -196,47 +181,6 @@ static void write_tree(struct collector *c, const struct arena_view *v, const st
         write_rest(c, tree_root, times);
         (*next_node)++;
     }
-}
-
-static void order_by_roots(const struct grown_tree *g, const uint32_t *roots, size_t root_count,
-                           struct tree_order *order)
-{
-    uint32_t count = (uint32_t)g->items.count;
-    uint32_t *root = must_calloc(count, sizeof *root);
-    uint32_t *first = must_calloc(count, sizeof *first); /* of a root's nodes, so far */
-    for (uint32_t i = 0; i < count; i++)
-        first[i] = count;
-    order->next = must_calloc(count, sizeof *order->next);
-    order->number = must_calloc(count, sizeof *order->number);
-    for (size_t i = 1; i < root_count; i++)
-        root[roots[i]] = roots[i];
-    for (uint32_t i = 1; i < count; i++)
-        if (!root[i])
-            root[i] = root[g->items.items[i].parent];
-    for (uint32_t i = count; i-- > 0;) {
-        order->next[i] = first[root[i]];
-        first[root[i]] = i;
-    }
-    free(root);
-    free(first);
-}
-
-/* A thread's nodes, with their numbers in the profile. */
-struct numbered {
-    const struct grown_tree *tree;
-    const struct tree_order *order;
-};
-
-/* Nodes that were measured are in order of their places. */
-static uint32_t number_of_place(const void *context, const struct arena_view *v, uint32_t place)
-{
-    const struct numbered *n = context;
-    const char *wanted = v->bytes + (uint64_t)place * 8;
-    size_t i, count = n->tree->measured.count;
-    SEARCH(i, count, (const char *)n->tree->measured.items[i] < wanted);
-    return i < count && (const char *)n->tree->measured.items[i] == wanted
-               ? number_of(n->order, (uint32_t)i)
-               : CTP_NONE;
 }
 
 static void write_thread(struct collector *c, const struct arena_view *v,
@@ -251,11 +195,11 @@ static void write_thread(struct collector *c, const struct arena_view *v,
         if (g->items.items[i].parent == 0 && (KEY_FLAGS(g->items.items[i].key) & KEY_PHASE))
             vec_push(&roots, i);
     if (roots.count > 1)
-        order_by_roots(g, roots.items, roots.count, &order);
+        tree_order_by_roots(g, roots.items, roots.count, &order);
     struct thread_times times = times_of(c, v, t, g);
     for (size_t i = 0; i < roots.count; i++)
         write_tree(c, v, g, thread, roots.items[i], &order, next_node, &times);
-    times_add_thread(&c->times, v, t, number_of_place, &(struct numbered){g, &order});
+    times_add_thread(&c->times, v, t, tree_order_of_place, &(struct numbered_tree){g, &order});
     vec_free(&roots);
     free(order.next);
     free(order.number);

@@ -1,5 +1,6 @@
 #include "report/report.h"
 
+#include "profile/time_range.h"
 #include "query/choose.h"
 
 #include <inttypes.h>
@@ -78,6 +79,29 @@ static void note_bursts(struct sheet *sheet)
                196 * sqrt(0.1 * 0.9 / (double)facts[0]->value));
 }
 
+/* Which part of the time it is, and how much of the whole has none. */
+static void note_range(struct sheet *sheet)
+{
+    const struct view *view = sheet->view;
+    const struct time_range *range = profile_range_of(view->profile);
+    char from[32] = "the start", to[32] = "the end";
+    uint64_t all, without;
+    if (!range)
+        return;
+    if (range->has_from)
+        snprintf(from, sizeof from, "%g s", (double)range->from_us / 1e6);
+    if (range->has_to)
+        snprintf(to, sizeof to, "%g s", (double)range->to_us / 1e6);
+    without = profile_without_time(view->profile, view->metric, &all);
+    if (without)
+        sheet_note(
+            sheet, "sampled from %s to %s; %.1f%% of the recording's %s has no time", from, to,
+            share_percent(without, all),
+            profile_string(view->profile, profile_metric(view->profile, view->metric)->name));
+    else
+        sheet_note(sheet, "sampled from %s to %s", from, to);
+}
+
 /* What the numbers below are: metric, total, samples behind it, and how much of it is shown. */
 static void print_heading(struct sheet *sheet)
 {
@@ -94,6 +118,7 @@ static void print_heading(struct sheet *sheet)
                metric->kind == CTP_METRIC_AT_LEAST ? "at least " : "",
                amount_text(&sheet->scale, view->total, total), samples);
     note_bursts(sheet);
+    note_range(sheet);
     if (view->callers_kept)
         sheet_note(sheet,
                    "recorded with the last %" PRIu32 " caller%s of each call, not all "

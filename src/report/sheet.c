@@ -1,5 +1,6 @@
 #include "report/sheet.h"
 
+#include "profile/time_range.h"
 #include "query/shorten.h"
 
 #include <inttypes.h>
@@ -45,6 +46,15 @@ struct sheet sheet_open(const struct view *view, enum sheet_format format,
     json_unsigned(&sheet.json, "period", metric->period);
     json_unsigned(&sheet.json, "total", view->total);
     json_unsigned(&sheet.json, "shown", view->tree.totals[0]);
+    const struct time_range *range = profile_range_of(view->profile);
+    uint64_t all;
+    if (range && range->has_from)
+        json_double(&sheet.json, "from_s", (double)range->from_us / 1e6);
+    if (range && range->has_to)
+        json_double(&sheet.json, "to_s", (double)range->to_us / 1e6);
+    if (range)
+        json_unsigned(&sheet.json, "without_time",
+                      profile_without_time(view->profile, view->metric, &all));
     return sheet;
 }
 

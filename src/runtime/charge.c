@@ -69,6 +69,13 @@ static uint32_t leaf(struct thread *t, const struct walk_modules *modules, uint3
     return tree_child(&t->tree, node, sample_key(modules, &f));
 }
 
+/* Ticks that came while this was at work found the thread in this very context. */
+static void settle_ticks(struct thread *t, uint32_t node)
+{
+    if (t->owed[LOST_BUSY] && (guest->arena->events.mask & EVENTS_BY_SAMPLES))
+        sample_account(t, node, tick_settle(t), t->second->stack.end);
+}
+
 __attribute__((noinline)) uint32_t charge_context(const void *function)
 {
     struct thread *t = known_thread();
@@ -94,7 +101,9 @@ __attribute__((noinline)) uint32_t charge_context(const void *function)
         if (node && function)
             node = leaf(t, modules, node, function);
     }
-    if (!node)
+    if (node)
+        settle_ticks(t, node);
+    else
         tree_want(&t->tree, t->second->stack.count + 1);
     end_charging(t);
     return node ? node : no_context(t);

@@ -91,4 +91,7 @@ bool sample_enter_phase(struct thread *thread);
 /* The node of the stack that `of` has walked, in the tree of `thread`. */
 uint32_t sample_node(struct thread *thread, struct thread *of, const struct walk_modules *modules);
 
+/* So many samples of a context, whose walk ended so. */
+void sample_account(struct thread *thread, uint32_t node, uint64_t weight, enum walk_end end);
+
 #endif

@@ -64,6 +64,20 @@ static bool forbids_samples(bool is_strict, const struct sock_fprog *program)
 
 /* --- the end of samples ----------------------------------------------------------------------- */
 
+/*
+ * Waits until a thread has left the handler of a sample, and not only all that is done there: its
+ * last step is a system call. In the handler all signals are blocked, also those that a program
+ * cannot block; libc does that, too, but for a moment.
+ */
+static void wait_for_return(uint32_t tid)
+{
+    enum { LONGEST_NS = 2000000000, OF_LIBC = 33 };
+    uint64_t start_ns = clock_ns(CLOCK_MONOTONIC);
+    while ((status_of_thread(tid).blocked >> (OF_LIBC - 1) & 1) &&
+           clock_ns(CLOCK_MONOTONIC) - start_ns < LONGEST_NS)
+        raw_syscall3(SYS_sched_yield, 0, 0, 0);
+}
+
 /* Of all threads, whose filter is to be the same. One that is in its handler finishes first. */
 static void stop_others(const struct thread *self)
 {
@@ -74,6 +88,10 @@ static void stop_others(const struct thread *self)
     masks_real_sigaction(SAMPLE_SIGNAL, &ignore, NULL); /* what is pending goes, in all of them */
     threads_unlock();
     threads_wait_for_handlers();
+    for (struct thread *t = threads_lock(); t; t = t->next)
+        if (t != self)
+            wait_for_return(t->tid);
+    threads_unlock();
 }
 
 static struct thread *stop_samples(bool in_all)

@@ -29,8 +29,10 @@ static void move_pointers(uint64_t by)
         MOVE(t->tree.thread, by);
         MOVE(t->tree.chunk, by);
         MOVE(t->tree.slots, by);
+        MOVE(t->times, by);
     }
     threads_unlock();
+    threads_ended_forget(); /* nobody goes on with the records of threads that have ended */
     ENGINE_CALL(arena_moved);
     guest->arena->is_too_high = ARENA_GAVE_WAY;
 }

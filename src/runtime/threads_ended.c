@@ -39,7 +39,7 @@ static void clear(struct thread *t)
     void *of_engine = t->of_engine;
     struct tree tree = t->tree;
     struct arena_times *times = t->times; /* the record's: what is left of it is used */
-    uint32_t owed[ARENA_LOSSES]; /* the record's next sample stands for them */
+    uint32_t owed[ARENA_LOSSES];          /* the record's next sample stands for them */
     memcpy(owed, t->owed, sizeof owed);
     uint32_t *nodes = t->nodes, room = t->stack.room;
     struct walk_past_frame *past = t->stack.past;

@@ -41,12 +41,12 @@ uint64_t tick_settle(struct thread *t)
     static const enum arena_loss reasons[] = {LOST_BUSY, LOST_NO_ROOM};
     uint64_t ticks = 0;
     for (unsigned i = 0; i < 2; i++) {
-        uint32_t *owed = &t->owed[reasons[i]];
-        if (!*owed)
+        /* A tick may come in between, where this is asked for outside of the handler. */
+        uint32_t owed = __atomic_exchange_n(&t->owed[reasons[i]], 0, __ATOMIC_RELAXED);
+        if (!owed)
             continue;
-        ticks += *owed;
-        __atomic_fetch_sub((uint64_t *)&guest->arena->lost[reasons[i]], *owed, __ATOMIC_RELAXED);
-        *owed = 0;
+        ticks += owed;
+        __atomic_fetch_sub((uint64_t *)&guest->arena->lost[reasons[i]], owed, __ATOMIC_RELAXED);
     }
     t->record->merged += ticks;
     return ticks;

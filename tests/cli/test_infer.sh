@@ -56,13 +56,13 @@ heights.ctp: cpu by how its callers are known
 ambiguous, heaviest first, with the shares of training:
 
   53.5%  leaf at 96 bytes: 3 paths
-     60.0%  (1 callers) > main:0x10 > work:0x10 > leaf
-     30.0%  (1 callers) > main:0x20 > other:0x10 > leaf
+     60.0%  (1 caller) > main:0x10 > work:0x10 > leaf
+     30.0%  (1 caller) > main:0x20 > other:0x10 > leaf
             and 1 more
 
   10.7%  other at 64 bytes: 2 paths
-     80.0%  (1 callers) > main:0x20 > other
-     20.0%  (1 callers) > main:0x30 > other
+     80.0%  (1 caller) > main:0x20 > other
+     20.0%  (1 caller) > main:0x30 > other
 END
 prints answers infer --top-paths 2 p.map heights.ctp
 # With one identifier in five that training never saw, nothing is certain.
@@ -154,7 +154,7 @@ exact.ctp: 2 identifiers that training never saw, in 2 of 9 contexts, 27.7778% o
 END
 prints unseen infer --unseen less.map exact.ctp
 cat >expected <<'END'
-new.ctp: 1 identifiers that training never saw, in 1 of 5 contexts, 1.6393% of the ns
+new.ctp: 1 identifier that training never saw, in 1 of 5 contexts, 1.6393% of the ns
   1.6393%  leaf at 128 bytes
 END
 prints unseen-of-samples infer --unseen p.map new.ctp

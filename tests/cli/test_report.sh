@@ -75,6 +75,16 @@ golden lines-no-lines report --lines main fixed.ctp
 golden lines-focus report --lines sortlines --focus strcoll lines.ctp
 refused lines-function 1 "no function 'S_regmach'; the nearest is 'S_regmatch'$" \
     report --lines S_regmach lines.ctp
+# Times: metrics without them are not there, and what is asked for must make sense.
+"$GEN_PROFILE" --seed 4 --nodes 300 timed.ctp
+holds from-to-text sh -c '"$0" report --view flat --from 1 --to 2.5 timed.ctp | grep -qx "sampled from 1 s to 2.5 s; .*% of the recording.s cpu has no time"' "$CALLTRAIL"
+holds from-to-parts sh -c 'sum() { "$0" report --json "$@" timed.ctp | python3 -c "import json, sys; print(json.load(sys.stdin)[\"total\"])"; }
+    [ $(($(sum --to 3) + $(sum --from 3))) -eq "$(sum --from 0)" ] && [ "$(sum --to 3)" -gt 0 ]' "$CALLTRAIL"
+holds from-is-json sh -c '"$0" report --json --from 1 timed.ctp | grep -q "\"from_s\": 1,"' "$CALLTRAIL"
+refused from-of-nothing 1 'its samples have no times' report --from 1 fixed.ctp
+refused from-behind-to 1 'from: 2 s is not before --to: 1 s' report --from 2 --to 1 timed.ctp
+refused from-no-time 2 "from: 'x' is not a number of seconds" report --from x timed.ctp
+refused from-replay 2 'are for profiles' kctx --from 1 --replay x.trace
 refused lines-needs-function 2 'of which function' report --view lines lines.ctp
 refused asm-alone 2 'go with --lines' report --asm lines.ctp
 refused asm-of-another-build 1 'is not the build that was recorded' \

@@ -54,14 +54,23 @@ refused no-such-label 1 'no profile of the store has these labels' store query "
 refused nothing-before 1 'no profile of the store has these labels' store query "$url" --until 1990-01-01 -o x.ctp
 refused bad-time 1 'invalid input syntax' store query "$url" --since "1' OR 1=1 --" -o x.ctp
 
-# Profiles with everything in them; who created a thread is the one thing that is not kept.
-for i in 1 2 3; do "$GEN_PROFILE" --seed $i --nodes $((i * 400)) --metrics $i --threads $i g$i.ctp; done
+# Profiles with everything in them; who created a thread is not kept, nor when samples came.
+for i in 1 2 3; do
+    "$GEN_PROFILE" --seed $i --nodes $((i * 400)) --metrics $i --threads $i g$i.ctp
+    "$GEN_PROFILE" --seed $i --nodes $((i * 400)) --metrics $i --threads $i --no-times n$i.ctp
+done
 "$GEN_PROFILE" --seed 4 --nodes 0 --metrics 1 g4.ctp
 "$FIXED_PROFILE" g5.ctp
 holds add-generated store add --label kind=generated g?.ctp
-"$CALLTRAIL" merge -o merged.ctp g?.ctp
+"$CALLTRAIL" merge -o merged.ctp n?.ctp g4.ctp g5.ctp
 store query -o answer.ctp --label kind=generated
-said() { "$CALLTRAIL" info --json "$1" | sed -E 's/"creator": [^,]*, ?//' | grep -v '"file"'; }
+said() {
+    "$CALLTRAIL" info --json "$1" | python3 -c 'import json, sys
+profile = json.load(sys.stdin)
+for key in ("file", "file_bytes", "times"): profile.pop(key, None)
+for thread in profile["threads"]: thread.pop("creator", None)
+json.dump(profile, sys.stdout, indent=1)'
+}
 contexts() { for metric in cpu malloc calls; do "$CALLTRAIL" export --to folded --threads --metric $metric "$1" | sort; done; }
 for file in merged answer; do
     cp $file.ctp same-name.ctp
@@ -69,8 +78,7 @@ for file in merged answer; do
     contexts $file.ctp >$file.contexts
 done
 if [ -s answer.contexts ] && cmp -s merged.contexts answer.contexts; then ok generated-sums; else fail generated-sums "$(diff merged.contexts answer.contexts | head -3)"; fi
-sed -E 's/"(bytes|size|strings)": [0-9]+//' -i merged.said answer.said
-if cmp -s merged.said answer.said; then ok generated-facts; else fail generated-facts "$(diff merged.said answer.said | head -3)"; fi
+if [ -s answer.said ] && cmp -s merged.said answer.said; then ok generated-facts; else fail generated-facts "$(diff merged.said answer.said | head -3)"; fi
 holds valid "$CALLTRAIL" info --check answer.ctp
 
 # ---- The same file twice, and many clients at once

@@ -4,6 +4,7 @@ import os
 import random
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -417,6 +418,19 @@ def doctor():
              "%s: %d %s%s" % (arguments, done.returncode, done.stdout, done.stderr))
 
 
+def equal_files():
+    """A program in two files with the same contents, as in two containers: both have names."""
+    copies = [path("first_copy"), path("second_copy")]
+    for copy in copies:
+        shutil.copy(path("shares"), copy)
+    record("--outside", "sh", "-c", "%s 100; %s 100; :" % tuple(copies))
+    p = facts()
+    seen = {os.path.basename(one["command"]): one["samples"] for one in p["processes"] if one["samples"]}
+    must(min(seen.get("first_copy", 0), seen.get("second_copy", 0)) > 10, str(seen))
+    must(p["walks_complete"] >= 0.95 * p["samples"], "%d of %d walks complete" % (p["walks_complete"], p["samples"]))
+    must(share(contexts(), "hot") > 0.9, "hot has %.3f" % share(contexts(), "hot"))
+
+
 def anothers_process():
     """Of another user; and what permits it."""
     if os.geteuid() != 0:
@@ -601,6 +615,7 @@ CHECKS = [
     ("-p: SIGUSR2", snapshot),
     ("-p: recover", recovered),
     ("-p: a file that was removed", removed_file),
+    ("equal files", equal_files),
     ("-p: a process of another user", anothers_process),
     ("refusals", refusals),
     ("doctor", doctor),

@@ -140,6 +140,17 @@ def ssh_logins():
     return "%d samples in %d processes" % (facts()["samples"], len(facts()["processes"]))
 
 
+def kernel_functions():
+    """
+    Of find, as by perf with the same event and period; when what it reads has been read before: else it is other work.
+    """
+    command = ["find", "/usr", "-newer", "/etc/passwd"]
+    plain = [run(command) for _ in range(3)][-1]
+    done = record("--no-lines", "--outside", "-e", "cpu:uk", *command)
+    must((done.stdout, done.returncode) == (plain.stdout, plain.returncode), done.stderr)
+    return must_agree(command, event="task-clock")
+
+
 def ticks_of(name):
     """cc1, x264, and povray, which works in threads."""
     def check():
@@ -196,6 +207,7 @@ run_checks([(name, checked(check)) for name, check in [
     ("mono", mono()),
     ("mono, from outside", mono("--outside")),
     ("sshd with logins", ssh_logins),
+    ("functions of the kernel", kernel_functions),
     ("the same ticks: cc1", ticks_of("cc1")),
     ("the same ticks: x264", ticks_of("x264")),
     ("the same ticks: povray", ticks_of("povray")),

@@ -89,7 +89,7 @@ const struct outside_file *outside_file_of(struct outside_files *files, uint32_t
         f->minor = m->minor;
         f->inode = m->inode;
         f->device = f->file.status.st_dev;
-        if (opened && opened->file.st_ino == m->inode && opened->file.st_dev == f->device)
+        if (opened && is_mapped_file(path, m)) /* still; the map may be that of an equal file */
             f->map = &opened->map;
         list_segments(f, path);
         vec_push(&files->items, f);

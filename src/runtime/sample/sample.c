@@ -159,6 +159,18 @@ static void verify(struct thread *t, const struct walk_modules *modules,
     t->record->verify_by_frame_pointers += !frame_pointers;
 }
 
+void sample_account(struct thread *t, uint32_t node, uint64_t weight, enum walk_end end)
+{
+    struct arena_thread *record = t->record;
+    uint64_t passed_ns = weight * event_period_ns(t);
+    ((struct arena_node *)arena_at(node))->count += (uint32_t)weight;
+    record->samples += weight;
+    times_keep(t, node, weight);
+    record->sampled_ns += passed_ns;
+    t->accounted_ns += passed_ns;
+    record->ends[end] += weight;
+}
+
 bool sample_take(struct thread *t, const ucontext_t *context, uint64_t ticks)
 {
     if (!sample_enter_phase(t)) {
@@ -191,16 +203,8 @@ bool sample_take(struct thread *t, const ucontext_t *context, uint64_t ticks)
         tick_owe(t, LOST_NO_ROOM, ticks);
         return false;
     }
-    uint64_t weight = ticks + tick_settle(t);
-    ((struct arena_node *)arena_at(node))->count += (uint32_t)weight;
-    struct arena_thread *record = t->record;
-    record->samples += weight;
-    times_keep(t, node, weight);
-    uint64_t passed_ns = weight * event_period_ns(t);
-    record->sampled_ns += passed_ns;
-    t->accounted_ns += passed_ns;
-    record->ends[t->stack.end] += weight;
-    record->frames_walked += t->stack.count - t->stack.kept;
+    sample_account(t, node, ticks + tick_settle(t), t->stack.end);
+    t->record->frames_walked += t->stack.count - t->stack.kept;
     if (guest->flags & CHANNEL_VERIFY)
         verify(t, modules, &r, at_first);
     if (trampoline_is_on())

@@ -1,6 +1,6 @@
 // Time: a line for each thread, and a heat map of seconds and their fractions. A part that is chosen there is what
 // all other views look at.
-import { amountScale, countText, plural, shareText, shorten, visible } from "./format.js";
+import { amountScale, amountText, countText, plural, shareText, shorten, visible } from "./format.js";
 import { Table, element } from "./table.js";
 import { SECOND, eachTime, labelOfNode, nodesWithMarks, rangeOf, secondsText, spanOf, threadsOfNodes } from "./times.js";
 
@@ -239,8 +239,10 @@ class Timeline extends TimePicture {
             if (samples.marked?.[samples.node[i]])
                 found[line][x] += samples.value[i];
         }
-        // A column is full when its thread ran all the time; of what is no time, when it has the most.
-        const most = app.metric.unit === "ns" ? step * 1000 : sums.reduce((max, line) => line.reduce((a, b) => Math.max(a, b), max), 1);
+        // The fullest column is as high as its line; what that is stands below the names.
+        const most = sums.reduce((max, line) => line.reduce((a, b) => Math.max(a, b), max), 1);
+        context.fillStyle = colours.dim;
+        context.fillText(app.metric.unit === "ns" ? `full height: ${shareText(most, step * 1000)} of a CPU` : `full height: ${amountText(app.metric.unit, most)}`, 4, height - AXIS / 2 + 2);
         samples.lines.forEach((line, i) => {
             const y = i * ROW;
             context.fillStyle = i % 2 ? colours.panel : colours.paper;
