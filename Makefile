@@ -121,7 +121,7 @@ check-stops: setup-tests
 	@scripts/check-stops --full
 
 check-outside: setup-tests
-	@scripts/setup real
+	@scripts/setup real outside
 	@$(MAKE) --no-print-directory tests
 	@CALLTRAIL=$(CURDIR)/$(BUILD)/calltrail bash tests/cli/test_outside.sh --long
 

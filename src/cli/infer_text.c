@@ -317,7 +317,7 @@ int infer_print_unseen(const struct path_map *map, const struct profile *p,
                        const struct infer_options *o, struct ct_error *err)
 {
     struct unseen_listing l = {.profile = p};
-    struct path_unseen u;
+    struct path_unseen u = {0};
     CT_TRY(path_unseen(map, p, o->weight, take_unseen, &l, &u, err));
     size_t rows = l.items.count ? join_rows(l.items.items, l.items.count) : 0;
     printf("%s: %zu identifier%s that training never saw, in %" PRIu64 " of %" PRIu64

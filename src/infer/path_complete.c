@@ -272,7 +272,7 @@ static void split(struct completed_tree *t, uint32_t node, uint32_t root)
             add_inner(t, add_callers(t, root, path_map_caller(t->c.map, context->node)));
         for (uint32_t m = 0; m < p->metric_count; m++) {
             uint64_t part = part_of(&left[m], weight_of(context, has_weights), &weights[m]);
-            uint64_t *values = &t->values.items[(size_t)place * t->columns];
+            uint64_t *values = t->values.items + (size_t)place * t->columns;
             values[m] += part;
             if (m == 0)
                 values[p->metric_count + a->quality] += part;

@@ -171,7 +171,7 @@ static int write_sum(struct merge *merge, const char *path, struct profile_write
  */
 static int write_output(struct merge *merge, const char *path, int status, struct ct_error *err)
 {
-    struct profile_writer *writer;
+    struct profile_writer *writer = NULL;
     bool is_root = rank_of_us() == 0;
     if (is_root && status == CT_OK)
         status = write_sum(merge, path, &writer, err);
@@ -228,6 +228,7 @@ static void keep_libraries(void)
     struct paths paths = {0};
     dl_iterate_phdr(take_path, &paths);
     for (size_t i = 0; i < paths.items.count; i++) {
+        // cppcheck-suppress leakReturnValNotUsed
         dlopen(paths.items.items[i], RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
         free(paths.items.items[i]);
     }

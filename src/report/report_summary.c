@@ -102,7 +102,14 @@ static bool is_beginning(const struct view *view, uint32_t node)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0)
             return true;
-    return strncmp(name, "__libc_start_main@", 18) == 0;
+    if (strncmp(name, "__libc_start_main@", 18) == 0)
+        return true;
+    /* Without debug information of libc, the function between it and main has no name. */
+    const struct label *label = &view->labels.items.items[view->tree.nodes[node].label];
+    uint32_t caller = view->tree.nodes[node].parent;
+    return label->kind == LABEL_PLACE && caller != 0 && caller != TREE_NONE &&
+           view->labels.items.items[view->tree.nodes[caller].label].module == label->module &&
+           is_beginning(view, caller);
 }
 
 /* The nodes from `first` down to `last`, without what threads begin with. */

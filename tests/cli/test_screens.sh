@@ -83,6 +83,16 @@ for columns in 80 100; do
     holds "in $columns columns" [ "$(wc -L <deep.out)" -le "$columns" ]
 done
 
+# The same where libc has no names of its own, as on most machines.
+{
+    echo 'module libc - /lib/libc.so.6'
+    sed 's/^context \([0-9]*\) /context \1 begin;libc+0x271d0;/; s/^name main.*/&\nname begin libc!__libc_start_main/' deep.txt
+} >bare.txt
+"$TEXT_PROFILE" bare.txt bare.ctp || exit 1
+"$CALLTRAIL" report bare.ctp >bare.out
+holds "what libc begins with is left out without its names, too" \
+    grep -q 'function, below main → Parser::parse.* → … → .*_M_disjunction' bare.out
+
 # ---- Narrower than most screens: what is cut to fit is cut there, too
 
 for profile in cpp server exact; do

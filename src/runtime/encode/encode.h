@@ -25,12 +25,12 @@
  *   encode.c         the slow path: edges that are new or have no code
  *   resync.c         contexts by walks
  *   graph.c          numbers
- *   numbering.c     numbers that are made anew
+ *   numbering.c      numbers that are made anew
  *   words.c          words and entries, and the tables by which edges and functions are found
  *   snapshot.c       samples, and --verify
  *
- * When enough calls have been made on edges that had no code yet, numbers are made anew, and the
- * mirror is cleared: what had the old numbers is found again by one walk.
+ * When enough calls have been made on edges that had no code yet, numbers are made anew. The mirror
+ * is cleared then, but for the words of the frames on the stack, which are carried over.
  */
 #ifndef RUNTIME_ENCODE_H
 #define RUNTIME_ENCODE_H

@@ -191,8 +191,7 @@ struct records *exact_records(void)
     return counts ? &mine->records : NULL;
 }
 
-/* --- functions that were not bound --------------------------------------------------------------
- */
+/* --- functions that were not bound --- */
 
 /* Another thread may have unloaded the module, which is known a moment after it has happened. */
 static bool is_loaded(const struct unbound *u)
