@@ -127,31 +127,48 @@ enum { CROWDED_FIRST = 1 << 18 };
 /* Where a thread found no memory, later ones do not even try: every call would. */
 static uint32_t without_memory; /* the guest's number */
 
-static struct encode_thread *begin(void)
+/*
+ * What the calling thread has, or memory for it, in which nothing is yet. Only this is done on the
+ * program's stack: of that a few hundred bytes may be left, at the first call that comes here, too.
+ */
+static struct encode_thread *find_or_map(void)
 {
-    struct thread *thread = thread_self();
+    const struct thread *thread = thread_self();
     if (!guest->arena || !guest->modules || !thread || thread->of != guest || !thread->record)
         return NULL;
     if (mine && mine->number == guest->number)
         return mine;
     if (without_memory == guest->number || is_confined())
         return NULL;
-    struct encode_thread *t = map_private(THREAD_BYTES);
-    if (!t || (t->frames = (void *)(t + 1), !begin_contexts(t))) {
-        if (t)
-            free_thread(t);
+    mine = map_private(THREAD_BYTES);
+    if (!mine)
         without_memory = guest->number;
-        return NULL;
-    }
+    return mine;
+}
+
+/* On the stack in that memory. Its number says in the end that all is there. */
+static bool begin(struct encode_thread *t)
+{
+    t->frames = (void *)(t + 1);
     t->calls = (void *)(t->frames + MOST_FRAMES);
-    t->thread = thread;
-    t->counts = encode_counts_in(thread->record);
-    t->number = guest->number;
+    t->thread = thread_self();
+    if (!begin_contexts(t))
+        return false;
+    t->counts = encode_counts_in(t->thread->record);
     t->crowded_most = CROWDED_FIRST;
+    t->number = guest->number;
     enlist(t);
     encode_state =
         (struct encode_state){(void *)(t->mirror + WORDS_SHIFT), t->codes, t->others, t->pushed};
-    return mine = t;
+    return true;
+}
+
+/* On the program's stack again: `mine` has too little. */
+static void give_up(void)
+{
+    without_memory = guest->number;
+    free_thread(mine);
+    mine = NULL;
 }
 
 struct encode_thread *encode_thread_now(void)
@@ -361,18 +378,11 @@ static void say_sizes(struct encode_thread *t)
     t->counts->entries = t->contexts.entry_count - 1;
 }
 
-static void enter_or_not(const struct slow_frame *f)
+static void enter_on_own_stack(const struct slow_frame *f)
 {
-    struct encode_thread *t = begin();
-    if (!t) {
-        if (mine) /* of the parent of a fork of which nobody told us */
-            encode_forget();
+    struct encode_thread *t = mine;
+    if (!t->number && !begin(t))
         return;
-    }
-    if (t->busy) {
-        t->counts->not_encoded++;
-        return;
-    }
     t->busy = true;
     uint32_t was_busy = t->thread->busy;
     t->thread->busy = 1; /* the modules must not change now */
@@ -380,6 +390,21 @@ static void enter_or_not(const struct slow_frame *f)
     say_sizes(t);
     t->thread->busy = was_busy;
     t->busy = false;
+}
+
+static void enter_or_not(const struct slow_frame *f)
+{
+    struct encode_thread *t = find_or_map();
+    if (!t) {
+        if (mine) /* of the parent of a fork of which nobody told us */
+            encode_forget();
+    } else if (t->busy) {
+        t->counts->not_encoded++;
+    } else {
+        slow_on_stack(t->stack + ENCODE_STACK, enter_on_own_stack, f);
+        if (!t->number)
+            give_up();
+    }
 }
 
 /*
@@ -449,9 +474,6 @@ void encode_slow(const struct slow_frame *f)
     if (mine && mine->number == guest->number && !mine->busy && enter_quickly(mine, f))
         return;
     raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, 8);
-    if (mine && !mine->busy)
-        slow_on_stack(mine->stack + ENCODE_STACK, enter_or_not, f);
-    else
-        enter_or_not(f);
+    enter_or_not(f);
     raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, 8);
 }
