@@ -712,7 +712,8 @@ r51_fixed_places r51_low_fixed r51_low_noreplace r51_low_heap r51_low_limit""".s
 
 # And with engine encode: what is not the editor's, but how contexts are followed.
 ENCODE = """r07_fork r07_vfork r10_throw_gcc r11_longjmp r12_coroutines r12_reused_stacks_gcc_O2
-r03_dlopen_threads r27_tails r29_unwinds r31_storm r32_callbacks_gcc_O2 r42_raw_fork r48_small_stack r48_small_stacks r50_other_threads""".split()
+r03_dlopen_threads r27_tails r29_unwinds r31_storm r32_callbacks_gcc_O2 r42_raw_fork r48_small_stack r48_small_stacks r50_other_threads
+r51_low_limit""".split()
 
 
 def is_selected(case, engine):

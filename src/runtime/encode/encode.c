@@ -5,6 +5,7 @@
 #include "runtime/encode/encode.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/engine.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -27,6 +28,7 @@ enum {
 
 /* All of this process, for those who unload modules and for pauses; changed without signals. */
 static struct encode_thread *all_threads;
+static uint32_t thread_count; /* of those */
 static _Atomic uint32_t list_lock;
 static uint32_t list_number; /* the guest's, whose they are */
 
@@ -42,6 +44,7 @@ static uint64_t lock_list(void)
     if (list_number != guest->number) { /* a child's list is its own */
         list_number = guest->number;
         all_threads = NULL;
+        thread_count = 0;
     }
     return before;
 }
@@ -87,11 +90,23 @@ static void free_thread(struct encode_thread *t)
     raw_syscall3(SYS_munmap, (long)t, THREAD_BYTES, 0);
 }
 
+/*
+ * Where the program has a limit, a small part of it is for this. A thread without has its stacks
+ * walked.
+ */
+static bool is_room_for(uint32_t threads)
+{
+    enum { PART = 16 };
+    const uint64_t each = UINT64_C(84) << 20; /* all that a thread maps */
+    return each * threads <= limit_of_memory() / PART;
+}
+
 static void enlist(struct encode_thread *t)
 {
     uint64_t mask = lock_list();
     t->next = all_threads;
     all_threads = t;
+    thread_count++;
     unlock_list(mask);
 }
 
@@ -101,6 +116,7 @@ static void strike_off(const struct encode_thread *t)
     for (struct encode_thread **at = &all_threads; *at; at = &(*at)->next) {
         if (*at == t) {
             *at = t->next;
+            thread_count--;
             break;
         }
     }
@@ -140,7 +156,8 @@ static struct encode_thread *find_or_map(void)
         return mine;
     if (without_memory == guest->number || is_confined())
         return NULL;
-    mine = map_private(THREAD_BYTES);
+    uint32_t others = list_number == guest->number ? thread_count : 0;
+    mine = is_room_for(others + 1) ? map_private(THREAD_BYTES) : NULL;
     if (!mine)
         without_memory = guest->number;
     return mine;
@@ -186,6 +203,19 @@ void encode_thread_ends(struct thread *thread)
         return;
     strike_off(t);
     free_thread(t);
+}
+
+/* What other threads have they may be using: only the calling one's is given back. */
+void encode_limited(void)
+{
+    uint64_t all = UINT64_MAX, before = 0;
+    struct encode_thread *t = encode_thread_now();
+    if (!t || is_room_for(thread_count))
+        return;
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, 8);
+    encode_thread_ends(t->thread);
+    without_memory = guest->number;
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, 8);
 }
 
 /* --- what does not hold any more -------------------------------------------------------------- */
