@@ -422,7 +422,7 @@ static void enter_on_own_stack(const struct slow_frame *f)
     t->busy = false;
 }
 
-static void enter_or_not(const struct slow_frame *f)
+static __attribute__((noinline)) void enter_or_not(const struct slow_frame *f)
 {
     struct encode_thread *t = find_or_map();
     if (!t) {

@@ -533,7 +533,7 @@ static void count(const struct slow_frame *f)
     t->busy = false;
 }
 
-static void count_or_not(const struct slow_frame *f)
+static __attribute__((noinline)) void count_or_not(const struct slow_frame *f)
 {
     struct exact_thread *t = find_or_map();
     if (!t) {
