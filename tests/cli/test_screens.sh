@@ -128,6 +128,9 @@ sed 's/23000000000,/60000000,/' few.txt >busy.txt
 holds 'few samples of wall time that was spent running' grep -q '^only 28 samples: shares are rough (run it longer)' wall.txt
 "$CALLTRAIL" report --metric heap_peak few.ctp >heap.txt
 holds 'few samples of memory' grep -q '^only about 20 samples: shares are rough (record -e heap/8192)' heap.txt
+sed 's/,11000000/,600000/' few.txt >one.txt
+"$TEXT_PROFILE" one.txt one.ctp && "$CALLTRAIL" report --metric heap_peak one.ctp >heap.txt
+holds 'one sample of memory' grep -q '^only about 1 sample: shares are rough (record -e heap/512)' heap.txt
 
 # hints NAME FACTS LINE…: what is said of three seconds with these facts is these lines, in this order.
 hints() {
