@@ -43,6 +43,12 @@ static bool is_user_time(const struct view *view)
 
 /* ---- What is bad ----------------------------------------------------------------------------- */
 
+static bool is_memory(const struct view *view)
+{
+    const char *name = profile_string(view->profile, metric_of(view)->name);
+    return strncmp(name, "heap_", 5) == 0 || strcmp(name, "malloc") == 0;
+}
+
 /* Memory is sampled by bytes, and a smaller step costs little where there is little of it. */
 static void about_bytes(const struct view *view, struct advice *a)
 {
@@ -51,8 +57,7 @@ static void about_bytes(const struct view *view, struct advice *a)
     bool is_heap = strncmp(name, "heap_", 5) == 0;
     uint64_t samples = metric->period ? view->total / metric->period : 0, step = metric->period;
     char number[AMOUNT_ROOM];
-    if (metric->period <= 1 || samples >= SAMPLES_ENOUGH ||
-        (!is_heap && strcmp(name, "malloc") != 0))
+    if (metric->period <= 1 || samples >= SAMPLES_ENOUGH || !is_memory(view))
         return;
     while (step > 1 && view->total / step < SAMPLES_WISHED)
         step /= 2;
@@ -72,7 +77,8 @@ static double sample_worth(const struct view *view)
 static bool are_samples_few(const struct view *view)
 {
     double samples, each = sample_worth(view);
-    if (metric_of(view)->kind != CTP_METRIC_SAMPLED || !metric_number(view, "samples", &samples))
+    if (metric_of(view)->kind != CTP_METRIC_SAMPLED || is_memory(view) ||
+        !metric_number(view, "samples", &samples))
         return false;
     /* Of wall time, waiting is measured: how rough the rest is matters where it is much. */
     return samples < SAMPLES_ENOUGH &&
@@ -83,7 +89,9 @@ static void about_samples(const struct view *view, struct advice *a)
 {
     double samples, lost, ring = 0, rate = 0;
     char number[AMOUNT_ROOM], higher[64] = "";
-    if (metric_of(view)->kind != CTP_METRIC_SAMPLED || !metric_number(view, "samples", &samples))
+    /* The samples of CPU time beside it say nothing about memory. */
+    if (metric_of(view)->kind != CTP_METRIC_SAMPLED || is_memory(view) ||
+        !metric_number(view, "samples", &samples))
         return;
     metric_number(view, "lost_in_ring", &ring);
     if (metric_number(view, "lost", &lost) && lost * 100 > LOST_MOST * (samples + lost))

@@ -127,6 +127,7 @@ sed 's/23000000000,/60000000,/' few.txt >busy.txt
 "$TEXT_PROFILE" busy.txt busy.ctp && "$CALLTRAIL" report busy.ctp >wall.txt
 holds 'few samples of wall time that was spent running' grep -q '^only 28 samples: shares are rough (run it longer)' wall.txt
 "$CALLTRAIL" report --metric heap_peak few.ctp >heap.txt
+if grep -q '28 samples: ' heap.txt; then fail 'samples of time are not of memory'; else ok 'samples of time are not of memory'; fi
 holds 'few samples of memory' grep -q '^only about 20 samples: shares are rough (record -e heap/8192)' heap.txt
 sed 's/,11000000/,600000/' few.txt >one.txt
 "$TEXT_PROFILE" one.txt one.ctp && "$CALLTRAIL" report --metric heap_peak one.ctp >heap.txt
