@@ -101,6 +101,10 @@ for profile in cpp server exact; do
         COLUMNS=40 "$CALLTRAIL" $view $profile.ctp >narrow.out
         holds "$profile, $view: 40 columns" [ "$(wc -L <narrow.out)" -le 40 ]
     done
+    python3 "$here/profiles/heavier.py" "$here/profiles/$profile.txt" >heavier.txt &&
+        "$TEXT_PROFILE" heavier.txt newer.ctp || exit 1
+    COLUMNS=40 "$CALLTRAIL" diff "$profile.ctp" newer.ctp >narrow.out
+    holds "$profile, diff: 40 columns" [ "$(wc -L <narrow.out)" -le 40 ]
     # Source, below the path of its file, which is not broken.
     COLUMNS=40 "$CALLTRAIL" report --lines main --source-dir "$here/profiles" $profile.ctp |
         grep -v '^/' >narrow.out
