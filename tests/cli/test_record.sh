@@ -281,7 +281,7 @@ assert status == 3 and "calls: " in shown[1] and " in calltrail.ctp" in shown[1]
 silent = subprocess.run([calltrail, "record", "sh", "says.sh"], capture_output=True, text=True)
 assert (silent.returncode, silent.stdout, silent.stderr) == (3, "out\n", "err\n"), silent
 P
-check "what it says at the end, on a terminal" timeout 60 python3 "$work/end.py" "$CALLTRAIL" "$work"
+check "what it says at the end, on a terminal" timeout 300 python3 "$work/end.py" "$CALLTRAIL" "$work"
 
 refuses() { # status, pattern, arguments...
     local expected=$1 pattern=$2
