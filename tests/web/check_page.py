@@ -16,6 +16,7 @@ import traceback
 
 import browser
 import page_numbers
+import recordings
 
 VIEWS = ["flame", "topdown", "bottomup", "functions", "butterfly", "contexts", "kctx", "lines", "structure", "timeline", "heatmap", "compare", "quality"]
 VIEW_KEYS = dict(zip("1234567890qwz", VIEWS))
@@ -353,6 +354,21 @@ class Checks:
                 self.go(f"{address}#view={view}")
                 assert self.page.run("document.getElementById('main').textContent.length + document.querySelectorAll('canvas').length") > 0, f"{name}: {view} is empty"
 
+    def recordings(self):
+        """What each engine and event recorded, with and without names and times: every view, and the report's numbers."""
+        for name, profile in recordings.record_all(self.calltrail, self.work, self.is_short):
+            page_numbers.prepare(self.page, self.calltrail, [profile], self.work)
+            for metric in self.page.run("window.selections().metrics"):
+                state, options = {"metric": metric, "refinements": []}, ["--metric", metric]
+                function = recordings.heaviest(self.calltrail, profile, options)
+                page_numbers.check_state(self.page, self.calltrail, profile, state, options, function)
+            self.quiet()
+            address = self.html(name, profile)
+            for view in VIEWS[:3] if self.is_short else VIEWS:
+                self.go(f"{address}#view={view}")
+                shown = self.page.run("document.getElementById('main').textContent.length + document.querySelectorAll('canvas').length")
+                assert shown > 0, f"{name}: {view} is empty"
+
     def two_profiles(self):
         older, newer = self.make("older", "--seed", "3", "--nodes", "500"), self.make("newer", "--seed", "3", "--nodes", "700")
         self.go(self.html("two", older, newer))
@@ -410,7 +426,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="calltrail-page-") as work:
         checks = Checks(*arguments[:2], work, is_short)
         try:
-            short = ["numbers", "differences", "shown_numbers", "views", "keys", "zoom_and_back", "search", "time", "hostile", "served"]
+            short = ["numbers", "differences", "shown_numbers", "views", "keys", "zoom_and_back", "search", "time", "hostile", "recordings", "served"]
             full = short + ["keys_of_functions", "tree_keys", "address", "pictures", "looks", "source", "controls_have_names", "odd_profiles", "two_profiles", "cut"]
             only = os.environ.get("ONLY", "").split()
             for name in only or (short if is_short else full):

@@ -42,6 +42,12 @@ export class Model {
         return Math.max(profile.metrics.findIndex((metric) => metric.name === name), 0);
     }
 
+    // How many callers of each function the recording kept (--k); 0: all.
+    callersKept(state) {
+        const profile = this.profiles[this.sideOf(state)];
+        return profile.fact("callers_kept", this.metricIndex(profile, state.metric)) || 0;
+    }
+
     selectionKey(state, side) {
         return JSON.stringify([side, state.metric, state.thread, state.process, state.phase, state.inlined, state.refinements]);
     }
