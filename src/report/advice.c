@@ -43,6 +43,12 @@ static bool is_user_time(const struct view *view)
 
 /* ---- What is bad ----------------------------------------------------------------------------- */
 
+static bool is_memory(const struct view *view)
+{
+    const char *name = profile_string(view->profile, metric_of(view)->name);
+    return strncmp(name, "heap_", 5) == 0 || strcmp(name, "malloc") == 0;
+}
+
 /* Memory is sampled by bytes, and a smaller step costs little where there is little of it. */
 static void about_bytes(const struct view *view, struct advice *a)
 {
@@ -51,8 +57,7 @@ static void about_bytes(const struct view *view, struct advice *a)
     bool is_heap = strncmp(name, "heap_", 5) == 0;
     uint64_t samples = metric->period ? view->total / metric->period : 0, step = metric->period;
     char number[AMOUNT_ROOM];
-    if (metric->period <= 1 || samples >= SAMPLES_ENOUGH ||
-        (!is_heap && strcmp(name, "malloc") != 0))
+    if (metric->period <= 1 || samples >= SAMPLES_ENOUGH || !is_memory(view))
         return;
     while (step > 1 && view->total / step < SAMPLES_WISHED)
         step /= 2;
@@ -60,25 +65,43 @@ static void about_bytes(const struct view *view, struct advice *a)
         count_text(samples, number), samples == 1 ? "" : "s", is_heap ? "heap" : name, step);
 }
 
-static void about_samples(const struct view *view, struct advice *a)
+/* Each sample stands for so much; 0 where that is not known. */
+static double sample_worth(const struct view *view)
 {
     const struct ctp_metric *metric = metric_of(view);
+    double rate = 0;
+    metric_number(view, "rate_asked_hz", &rate);
+    return metric->period ? (double)metric->period : rate > 0 ? 1e9 / rate : 0;
+}
+
+static bool are_samples_few(const struct view *view)
+{
+    double samples, each = sample_worth(view);
+    if (metric_of(view)->kind != CTP_METRIC_SAMPLED || is_memory(view) ||
+        !metric_number(view, "samples", &samples))
+        return false;
+    /* Of wall time, waiting is measured: how rough the rest is matters where it is much. */
+    return samples < SAMPLES_ENOUGH &&
+           !(each > 0 && samples * each * 100 < SAMPLED_LEAST * (double)view->total);
+}
+
+static void about_samples(const struct view *view, struct advice *a)
+{
     double samples, lost, ring = 0, rate = 0;
     char number[AMOUNT_ROOM], higher[64] = "";
-    if (metric->kind != CTP_METRIC_SAMPLED || !metric_number(view, "samples", &samples))
+    /* The samples of CPU time beside it say nothing about memory. */
+    if (metric_of(view)->kind != CTP_METRIC_SAMPLED || is_memory(view) ||
+        !metric_number(view, "samples", &samples))
         return;
     metric_number(view, "lost_in_ring", &ring);
     if (metric_number(view, "lost", &lost) && lost * 100 > LOST_MOST * (samples + lost))
-        say(a, true, "%s samples are lost (%.1f%%): %s", count_text((uint64_t)lost, number),
-            100 * lost / (samples + lost),
+        say(a, true, "%s sample%s lost (%.1f%%): %s", count_text((uint64_t)lost, number),
+            lost == 1 ? " is" : "s are", 100 * lost / (samples + lost),
             ring > 0 ? "they came faster than they were read (a lower -F helps)"
                      : "the program blocked signals, or ran on stacks too small for a handler");
-    metric_number(view, "rate_asked_hz", &rate);
-    double each = metric->period ? (double)metric->period : rate > 0 ? 1e9 / rate : 0;
-    /* Of wall time, waiting is measured: how rough the rest is matters where it is much. */
-    if (samples >= SAMPLES_ENOUGH ||
-        (each > 0 && samples * each * 100 < SAMPLED_LEAST * (double)view->total))
+    if (!are_samples_few(view))
         return;
+    metric_number(view, "rate_asked_hz", &rate);
     if (is_user_time(view) && rate > 0 && rate < 4999)
         snprintf(higher, sizeof higher, ", or record -F 4999");
     if (samples < 1)
@@ -187,13 +210,22 @@ static void about_coverage(const struct view *view, struct advice *a)
 
 /* ---- What else there is to see --------------------------------------------------------------- */
 
-static void about_elsewhere(const struct view *view, struct advice *a)
+/* How long the first process was on a CPU in the kernel and outside of it, where the profile is of
+ * all its life. */
+static bool cpu_times(const struct view *view, double *user, double *system)
 {
     const struct profile *p = view->profile;
-    double user, system, measured;
-    if (!is_user_time(view) || profile_number(p, "measured_s", &measured) ||
-        !profile_number(p, "utime_s", &user) || !profile_number(p, "stime_s", &system) ||
-        profile_process_count(p) == 0)
+    double measured;
+    return is_user_time(view) && !profile_number(p, "measured_s", &measured) &&
+           profile_number(p, "utime_s", user) && profile_number(p, "stime_s", system) &&
+           profile_process_count(p) > 0;
+}
+
+static void about_waiting(const struct view *view, struct advice *a)
+{
+    const struct profile *p = view->profile;
+    double user, system;
+    if (!cpu_times(view, &user, &system))
         return;
     const struct ctp_process *first = profile_process(p, 0);
     double ran = first->start_ns && first->end_ns > first->start_ns
@@ -205,7 +237,13 @@ static void about_elsewhere(const struct view *view, struct advice *a)
             "it was on a CPU for %.0f%% of %.3f s: it waited (record -e wall shows where), or "
             "the machine was busy",
             100 - waiting, ran);
-    if (system * 100 > KERNEL_MOST * (user + system) && user + system > SECONDS_LEAST)
+}
+
+static void about_kernel(const struct view *view, struct advice *a)
+{
+    double user, system;
+    if (cpu_times(view, &user, &system) && system * 100 > KERNEL_MOST * (user + system) &&
+        user + system > SECONDS_LEAST)
         say(a, false,
             "%.0f%% of the CPU time is in the kernel: record --outside -e cpu:uk shows where",
             100 * system / (user + system));
@@ -271,6 +309,10 @@ static void about_names(const struct view *view, struct advice *a)
 struct advice advice_about(const struct view *view)
 {
     struct advice a = {0};
+    bool few = are_samples_few(view);
+    /* What waits has few samples, and gets hardly more of them by running longer. */
+    if (few)
+        about_waiting(view, &a);
     about_samples(view, &a);
     about_bytes(view, &a);
     about_callers(view, &a);
@@ -278,7 +320,9 @@ struct advice advice_about(const struct view *view)
     about_verified(view, &a);
     about_unmeasured(view, &a);
     about_coverage(view, &a);
-    about_elsewhere(view, &a);
+    if (!few)
+        about_waiting(view, &a);
+    about_kernel(view, &a);
     about_names(view, &a);
     return a;
 }

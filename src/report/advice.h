@@ -12,7 +12,7 @@ struct advice_line {
 };
 
 struct advice {
-    VEC(struct advice_line) lines; /* the bad ones first */
+    VEC(struct advice_line) lines; /* what helps most first */
 };
 
 /* Free it with vec_free(&advice.lines). */

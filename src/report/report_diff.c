@@ -7,12 +7,14 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 
 enum {
-    NAME_LEAST_COLUMNS = 24, /* however narrow the terminal is */
-    PATH_ENDS = 16,          /* frames at both ends of a path that people see */
-    INDENT = 10,             /* of paths */
+    NAME_LEAST_COLUMNS = 6, /* however narrow the terminal is */
+    NAME_COLUMNS = 24,      /* for which the table has fewer columns */
+    PATH_ENDS = 16,         /* frames at both ends of a path that people see */
+    INDENT = 10,            /* of paths */
 };
 
 /* An interval of so many standard errors holds the truth in 95 of 100 cases. */
@@ -83,6 +85,9 @@ static uint32_t *path_of(const struct diff *diff, uint32_t node, uint32_t *count
 
 /* ---- Text ------------------------------------------------------------------------------------ */
 
+/* Of the table, before the name. A width of 0 is a column that is left out. */
+enum { CHANGE, ERROR, BEFORE, AFTER, OF, WHAT, COLUMNS };
+
 struct page {
     const struct diff *diff;
     const struct diff_options *options;
@@ -98,45 +103,53 @@ static const char *signed_amount(const struct page *page, double change, char *t
     return text;
 }
 
+static void print_note(const struct page *page, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void print_note(const struct page *page, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    char *clean = text_clean(text);
+    print_wrapped(page->terminal->out, clean, page->terminal->columns);
+    free(clean);
+}
+
 static void print_side(const struct page *page, int side)
 {
     const struct view *view = &page->diff->views[side];
     const struct ctp_metric *metric = metric_of(page->diff, side);
-    char total[AMOUNT_ROOM], number[AMOUNT_ROOM];
-    char *name = text_clean(view->profile->name);
-    char *unit = text_clean(amount_text(&page->scale, view->total, total));
-    fprintf(page->terminal->out, "%s: %s: %s %s", side ? "newer" : "older", name,
-            profile_string(view->profile, metric->name), unit);
+    char total[AMOUNT_ROOM], number[AMOUNT_ROOM], samples[AMOUNT_ROOM + 32] = "";
     if (metric->kind == CTP_METRIC_SAMPLED && metric->period)
-        fprintf(page->terminal->out, ", about %s samples",
-                count_text(view->total / metric->period, number));
-    putc('\n', page->terminal->out);
-    free(name);
-    free(unit);
+        snprintf(samples, sizeof samples, ", about %s samples",
+                 count_text(view->total / metric->period, number));
+    print_note(page, "%s: %s: %s %s%s", side ? "newer" : "older", view->profile->name,
+               profile_string(view->profile, metric->name),
+               amount_text(&page->scale, view->total, total), samples);
 }
 
 static void print_total(const struct page *page)
 {
     const struct diff *diff = page->diff;
     double before = (double)diff->views[0].total, change = (double)diff->views[1].total - before;
-    char text[AMOUNT_ROOM];
-    char *clean = text_clean(signed_amount(page, change, text));
-    fprintf(page->terminal->out, "total: %s", clean);
+    char text[AMOUNT_ROOM], part[64] = "", error[64] = "";
     if (before > 0)
-        fprintf(page->terminal->out, ", %+.1f%%", 100 * change / before);
+        snprintf(part, sizeof part, ", %+.1f%%", 100 * change / before);
     if (before > 0 && diff->total_error > 0)
-        fprintf(page->terminal->out, " ±%.1f%%", 100 * INTERVAL * diff->total_error / before);
-    putc('\n', page->terminal->out);
-    free(clean);
+        snprintf(error, sizeof error, " ±%.1f%%", 100 * INTERVAL * diff->total_error / before);
+    print_note(page, "total: %s%s%s", signed_amount(page, change, text), part, error);
 }
 
 static void print_path(const struct page *page, uint32_t node)
 {
     FILE *out = page->terminal->out;
     const char *arrow = page->terminal->unicode ? " → " : " > ";
-    size_t columns = page->terminal->columns > INDENT + NAME_LEAST_COLUMNS
+    size_t columns = page->terminal->columns > INDENT + NAME_COLUMNS
                          ? page->terminal->columns - INDENT
-                         : NAME_LEAST_COLUMNS;
+                         : NAME_COLUMNS;
     uint32_t count, *keys = path_of(page->diff, node, &count);
     size_t used = 0;
     fprintf(out, "%*s", INDENT, "");
@@ -165,12 +178,13 @@ static void print_path(const struct page *page, uint32_t node)
     free(keys);
 }
 
-static void print_row(const struct page *page, const struct diff_row *row, int widths[4])
+static void print_row(const struct page *page, const struct diff_row *row,
+                      const int widths[COLUMNS])
 {
     FILE *out = page->terminal->out;
     const struct diff *diff = page->diff;
     const struct diff_key *key = &diff->keys.items[row_key(diff, page->options, row)];
-    char cells[4][AMOUNT_ROOM + 4];
+    char cells[COLUMNS][AMOUNT_ROOM + 4];
     if (page->options->normalize) {
         snprintf(cells[0], sizeof cells[0], "%+.2f%%", row->change);
         snprintf(cells[1], sizeof cells[1], "%.2f%%", INTERVAL * row->error);
@@ -184,16 +198,16 @@ static void print_row(const struct page *page, const struct diff_row *row, int w
             amount_text(&page->scale, row->value[side], cells[2 + side]);
     }
     size_t used = 0;
-    for (int i = 0; i < 4; i++) {
-        if (i == 1 && !is_sampled(diff))
+    strcpy(cells[OF], row->measure == DIFF_SELF ? "self" : "total");
+    snprintf(cells[WHAT], sizeof cells[WHAT], "%s", what_happened(row));
+    for (int i = 0; i < COLUMNS; i++) {
+        if (!widths[i])
             continue;
         char *clean = text_clean(cells[i]);
-        fprintf(out, "%*s  ", widths[i], clean);
+        fprintf(out, i < OF ? "%*s  " : "%-*s  ", widths[i], clean);
         used += (size_t)widths[i] + 2;
         free(clean);
     }
-    fprintf(out, "%-5s  %-6s  ", row->measure == DIFF_SELF ? "self" : "total", what_happened(row));
-    used += 15;
     size_t left = page->terminal->columns > used + NAME_LEAST_COLUMNS
                       ? page->terminal->columns - used
                       : NAME_LEAST_COLUMNS;
@@ -212,59 +226,71 @@ static size_t shown_rows(const struct diff *diff, const struct diff_options *opt
     return options->limit && count > options->limit ? options->limit : count;
 }
 
+/* On narrow screens the table has fewer columns. */
+static void leave_out(const struct page *page, int widths[COLUMNS])
+{
+    static const int dispensable[] = {BEFORE, AFTER, WHAT, ERROR};
+    size_t used = NAME_COLUMNS;
+    for (int i = 0; i < COLUMNS; i++)
+        used += widths[i] ? (size_t)widths[i] + 2 : 0;
+    for (int i = 0; i < 4 && used > page->terminal->columns; i++) {
+        int *width = &widths[dispensable[i]];
+        used -= *width ? (size_t)*width + 2 : 0;
+        *width = 0;
+    }
+}
+
 static void print_rows(const struct page *page)
 {
-    static const char *const titles[4] = {"change", "±", "before", "after"};
+    static const char *const titles[COLUMNS] = {"change", "±", "before", "after", "of", "what"};
     const struct diff *diff = page->diff;
     FILE *out = page->terminal->out;
-    int widths[4];
+    int widths[COLUMNS] = {[OF] = 5, [WHAT] = 6};
     char text[AMOUNT_ROOM];
     uint64_t greatest =
         diff->views[0].total > diff->views[1].total ? diff->views[0].total : diff->views[1].total;
     int amount =
         page->options->normalize ? 7 : (int)strlen(amount_text(&page->scale, greatest, text));
-    for (int i = 0; i < 4; i++)
-        widths[i] = amount < 6 ? 6 : amount + (i == 0);
+    for (int i = 0; i < OF; i++)
+        widths[i] = i == ERROR && !is_sampled(diff) ? 0 : amount < 6 ? 6 : amount + (i == 0);
+    leave_out(page, widths);
     putc('\n', out);
-    for (int i = 0; i < 4; i++)
-        if (i != 1)
-            fprintf(out, "%*s  ", widths[i], titles[i]);
-        else if (is_sampled(diff))
+    for (int i = 0; i < COLUMNS; i++)
+        if (widths[i] && i == ERROR)
             fprintf(out, "%*s%s  ", widths[i] - 1, "", page->terminal->unicode ? titles[i] : "+");
-    fprintf(out, "of     what    %s\n",
-            page->options->by == DIFF_FUNCTIONS ? "function" : "context");
+        else if (widths[i])
+            fprintf(out, i < OF ? "%*s  " : "%-*s  ", widths[i], titles[i]);
+    fprintf(out, "%s\n", page->options->by == DIFF_FUNCTIONS ? "function" : "context");
     size_t count = shown_rows(diff, page->options);
     for (size_t i = 0; i < count; i++)
         print_row(page, &diff->rows.items[i], widths);
     if (count < diff->rows.count)
-        fprintf(out, "and %zu more with less change (--limit)\n", diff->rows.count - count);
+        print_note(page, "and %zu more with less change (--limit)", diff->rows.count - count);
 }
 
 /* What the numbers are worth. */
 static void print_meaning(const struct page *page)
 {
     const struct diff *diff = page->diff;
-    FILE *out = page->terminal->out;
     char number[AMOUNT_ROOM];
     if (!is_sampled(diff))
         return;
-    fprintf(out,
-            "%s values were compared: two runs of the same program show a change in at most\n"
-            "1 of 20 such comparisons. ± is the 95%% interval of the change.\n",
-            count_text(diff->compared, number));
+    print_note(page,
+               "%s values were compared: two runs of the same program show a change in at most "
+               "1 of 20 such comparisons. ± is the 95%% interval of the change.",
+               count_text(diff->compared, number));
     double late = diff->late[0] > diff->late[1] ? diff->late[0] : diff->late[1];
     if (late > 0.005 * (double)diff->views[1].total) {
-        char *clean = text_clean(amount_text(&page->scale, (uint64_t)late, number));
-        fprintf(out,
-                "The machine was busy: samples came late, and %s may be charged to the wrong\n"
-                "place. So much more must have changed; a quieter machine shows smaller changes.\n",
-                clean);
-        free(clean);
+        print_note(
+            page,
+            "The machine was busy: samples came late, and %s may be charged to the wrong "
+            "place. So much more must have changed; a quieter machine shows smaller changes.",
+            amount_text(&page->scale, (uint64_t)late, number));
     }
     if (!page->options->normalize)
-        fputs("A change counts if the amount and its part of the total both changed. The total\n"
-              "has the ± of sampling alone: machines vary more. --normalize: parts only.\n",
-              out);
+        print_note(page, "A change counts if the amount and its part of the total both changed. "
+                         "The total has the ± of sampling alone: machines vary more. "
+                         "--normalize: parts only.");
 }
 
 static void print_text(const struct page *page)
@@ -282,8 +308,8 @@ static void print_text(const struct page *page)
         print_rows(page);
     putc('\n', out);
     if (changed == 0)
-        fprintf(out, "None of the %s changed%s.\n", noun,
-                is_sampled(diff) ? " by more than noise explains" : "");
+        print_note(page, "None of the %s changed%s.", noun,
+                   is_sampled(diff) ? " by more than noise explains" : "");
     print_meaning(page);
 }
 

@@ -413,7 +413,8 @@ static void print_for_people(struct sheet *sheet, const struct report_options *o
     bool *wraps = wrappers_with_the_cost(sheet->view);
     struct report_options with_wrappers = *options, *hottest = &with_wrappers;
     hottest->wraps = wraps;
-    static const char more[] = "more: --view topdown|flat|kctx|threads, --callers FN, --lines FN";
+    static const char more[] =
+        "more: calltrail top; --view topdown|flat|kctx|threads, --callers FN, --lines FN";
     struct advice advice = advice_about(sheet->view);
     bool good = true;
     uint32_t below = 2 + 1 + hottest->limit + 1 + 1; /* blank lines, titles, functions, more */

@@ -78,8 +78,7 @@ static size_t line_bytes(const char *text, size_t columns)
     return used > columns && space ? space : strlen(text);
 }
 
-/* Later lines are indented. Returns how many there are. */
-static uint32_t write_wrapped(FILE *out, const char *text, size_t columns)
+uint32_t print_wrapped(FILE *out, const char *text, size_t columns)
 {
     uint32_t lines = 0;
     do {
@@ -95,7 +94,7 @@ static uint32_t write_wrapped(FILE *out, const char *text, size_t columns)
 
 uint32_t sheet_note_lines(const struct sheet *sheet, const char *text)
 {
-    return write_wrapped(NULL, text, sheet->terminal->columns);
+    return print_wrapped(NULL, text, sheet->terminal->columns);
 }
 
 static void write_note(struct sheet *sheet, const char *code, const char *format, va_list args)
@@ -107,7 +106,7 @@ static void write_note(struct sheet *sheet, const char *code, const char *format
     vsnprintf(line, sizeof line, format, args);
     char *clean = text_clean(line);
     fputs(color(sheet, code), out);
-    sheet->lines += write_wrapped(out, clean, sheet->terminal->columns);
+    sheet->lines += print_wrapped(out, clean, sheet->terminal->columns);
     fputs(*code ? color(sheet, PLAIN) : "", out);
     free(clean);
 }

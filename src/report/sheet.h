@@ -101,4 +101,8 @@ void sheet_csv_text(FILE *out, const char *text);
 void sheet_csv_row(struct sheet *sheet, const struct cell *cells);
 uint32_t sheet_first_frame(const struct sheet *sheet, const struct cell *cell);
 
+/* A text in lines of so many columns, the later ones indented. Returns how many they are; without
+ * OUT they are only counted. */
+uint32_t print_wrapped(FILE *out, const char *text, size_t columns);
+
 #endif

@@ -267,7 +267,8 @@ assert any("run it longer" in line for line in shown[2:]), shown
 status, out, shown = run("record", "-o", "other.ctp", "sh", "-c", "exec sh -c 'kill -9 $$'")
 assert status == 137 and "was killed by SIGKILL; next: calltrail report other.ctp" in shown[0], shown
 status, out, shown = run("record", "sh", "-c", "sleep 0.5")
-assert any("record -e wall shows where" in line for line in shown), shown
+said = [[i for i, line in enumerate(shown) if words in line] for words in ("record -e wall shows where", "-F 4999")]
+assert len(said[0]) == len(said[1]) == 1 and said[0] < said[1], shown
 status, out, shown = run("record", "-F", "4999", "-e", "cpu,wall", "sh", "-c", "sleep 0.5")
 assert not any("-e wall" in line or "-F 4999" in line for line in shown), shown
 status, out, shown = run("record", "--quiet", "sh", "says.sh")
@@ -280,7 +281,7 @@ assert status == 3 and "calls: " in shown[1] and " in calltrail.ctp" in shown[1]
 silent = subprocess.run([calltrail, "record", "sh", "says.sh"], capture_output=True, text=True)
 assert (silent.returncode, silent.stdout, silent.stderr) == (3, "out\n", "err\n"), silent
 P
-check "what it says at the end, on a terminal" timeout 60 python3 "$work/end.py" "$CALLTRAIL" "$work"
+check "what it says at the end, on a terminal" timeout 300 python3 "$work/end.py" "$CALLTRAIL" "$work"
 
 refuses() { # status, pattern, arguments...
     local expected=$1 pattern=$2

@@ -101,6 +101,10 @@ for profile in cpp server exact; do
         COLUMNS=40 "$CALLTRAIL" $view $profile.ctp >narrow.out
         holds "$profile, $view: 40 columns" [ "$(wc -L <narrow.out)" -le 40 ]
     done
+    python3 "$here/profiles/heavier.py" "$here/profiles/$profile.txt" >heavier.txt &&
+        "$TEXT_PROFILE" heavier.txt newer.ctp || exit 1
+    COLUMNS=40 "$CALLTRAIL" diff "$profile.ctp" newer.ctp >narrow.out
+    holds "$profile, diff: 40 columns" [ "$(wc -L <narrow.out)" -le 40 ]
     # Source, below the path of its file, which is not broken.
     COLUMNS=40 "$CALLTRAIL" report --lines main --source-dir "$here/profiles" $profile.ctp |
         grep -v '^/' >narrow.out
@@ -127,6 +131,51 @@ sed 's/23000000000,/60000000,/' few.txt >busy.txt
 "$TEXT_PROFILE" busy.txt busy.ctp && "$CALLTRAIL" report busy.ctp >wall.txt
 holds 'few samples of wall time that was spent running' grep -q '^only 28 samples: shares are rough (run it longer)' wall.txt
 "$CALLTRAIL" report --metric heap_peak few.ctp >heap.txt
+if grep -q '28 samples: ' heap.txt; then fail 'samples of time are not of memory'; else ok 'samples of time are not of memory'; fi
 holds 'few samples of memory' grep -q '^only about 20 samples: shares are rough (record -e heap/8192)' heap.txt
+sed 's/,11000000/,600000/' few.txt >one.txt
+"$TEXT_PROFILE" one.txt one.ctp && "$CALLTRAIL" report --metric heap_peak one.ctp >heap.txt
+holds 'one sample of memory' grep -q '^only about 1 sample: shares are rough (record -e heap/512)' heap.txt
+
+# hints NAME FACTS LINE…: what is said of three seconds with these facts is these lines, in this order.
+hints() {
+    hinted=$1
+    {
+        cat <<'END'
+module prog - /opt/prog
+metric cpu ns 1 1001001 user CPU time
+process 1 3 /opt/prog prog
+thread 1 prog
+fact rate_asked_hz 999
+END
+        for fact in $2; do echo "fact $fact" | tr = ' '; done
+        samples=${2#samples=}
+        printf 'name work prog!work\ncontext %s work\n' $((${samples%% *} * 1001001))
+    } >hints.txt
+    shift 2
+    "$TEXT_PROFILE" hints.txt hints.ctp || exit 1
+    COLUMNS=200 "$CALLTRAIL" report hints.ctp | sed -n '/^data/,/^more/p' | sed '1d;$d' >said.txt
+    printf '%s\n' "$@" | sed '/^$/d' >expected.txt
+    if diff expected.txt said.txt >difference; then
+        ok "hints: $hinted"
+    else
+        fail "hints: $hinted" "$(tr '\n' ' ' <difference)"
+    fi
+}
+waited='it was on a CPU for 2% of 3.000 s: it waited (record -e wall shows where), or the machine was busy'
+longer='run it longer, or record -F 4999'
+hints 'nothing to say' 'samples=2800 utime_s=2.8 stime_s=0.1' ''
+hints 'a sleeper' 'samples=28 utime_s=0.03 stime_s=0.03' "$waited" "only 28 samples: shares are rough ($longer)"
+hints 'a sleeper without samples' 'samples=0 utime_s=0.03 stime_s=0.03' "$waited" \
+    "no samples: it took hardly any CPU time ($longer)"
+hints 'one of each' 'samples=1 lost=1 threads_not_sampled=1 utime_s=2.8 stime_s=0.1' \
+    '1 sample is lost (50.0%): the program blocked signals, or ran on stacks too small for a handler' \
+    "only 1 sample: shares are rough ($longer)" '1 thread was seen, but not measured' \
+    'the samples stand for 0% of the user CPU time only'
+hints 'several of each' 'samples=900 lost=100 lost_in_ring=1 threads_not_sampled=2 utime_s=0.9 stime_s=2' \
+    '100 samples are lost (10.0%): they came faster than they were read (a lower -F helps)' \
+    '2 threads were seen, but not measured' \
+    '69% of the CPU time is in the kernel: record --outside -e cpu:uk shows where'
+hints 'a part was measured' 'samples=300 measured_s=0.5 utime_s=0.9 stime_s=0.9' ''
 
 [ $failures -eq 0 ]
