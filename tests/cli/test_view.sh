@@ -95,7 +95,7 @@ holds structure-adds-up python3 structure.py "$CALLTRAIL" large.ctp
 # ---- The server
 
 cat >server.py <<'END'
-import os, random, re, signal, socket, subprocess, sys, urllib.request
+import concurrent.futures, os, random, re, signal, socket, subprocess, sys, urllib.request
 server = subprocess.Popen([sys.argv[1], "view", "--no-browser", "--nodes", "100", "small.ctp"], stdout=subprocess.PIPE, text=True)
 address = server.stdout.readline().strip()
 port, token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/([0-9a-f]{32})/", address).groups()
@@ -188,6 +188,52 @@ for _ in range(400):
             broken = bytearray(b"\n")
     send(bytes(broken), whole=False)
 check("after-nonsense", get(f"/{token}/data?zoom=1"), 200)
+
+# Requests by chance, eight at once: all of what has the token is answered, what has not is refused, half ones are let go.
+WORDS = {"thread": ("1000", "nobody", "%00", "%ff%fe", "", "x" * 3000), "process": ("1", "-1", "99999999999999999999", "%"), "phase": ("start-up", "%2e%2e", "+"),
+         "zoom": ("1", "1.2", "0", "zz.zz", "." * 50, "1.%00", "-1", "7fffffff"), "profile": ("0", "1", "2", "-1", "x"),
+         "from": ("0", "1.5", "1e9", "-1", "nan", "inf", "99999999999999999999999", "0x10", "1e400", "abc", "%00"),
+         "to": ("0", "2", "0.000001", "1e308", "-0", "18446744073709551616", "5000", " ")}
+KINDS = ("whole", "whole", "whole", "token", "cut", "method", "body", "header")
+
+def any_request():
+    """What is sent, and the answers that may come, 0 for none at all; None: nobody waits for one."""
+    words = [f"{key}={chance.choice(WORDS[key])}" for key in chance.choices(list(WORDS), k=chance.randrange(5))]
+    kind, name = chance.choice(KINDS), chance.choice(("data", "flat", "profiles", "", "page.js", "none"))
+    secret = chance.choice((token[:-1] + "g", token[::-1], "", token + "0", "%00" + token, token.upper() + "A")) if kind == "token" else token
+    method = chance.choice(("PUT", "POST", "OPTIONS", "TRACE", "BREW", "get")) if kind == "method" else "GET"
+    extra = {"body": f"Content-Length: {chance.choice(('5', '0', '99999999999', '-1', 'x'))}\r\n", "header": f"X-{'h' * chance.choice((1, 500, 40000))}: 1\r\n" * chance.choice((1, 50))}.get(kind, "")
+    raw = f"{method} /{secret}/{name}?{'&'.join(words)} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{extra}Connection: close\r\n\r\n".encode()
+    if kind == "cut":
+        return raw[:chance.randrange(len(raw))], None
+    refused = (400, 403, 414, 431)
+    allowed = {"token": refused, "method": (0, 400, 403, 404, 405, 501), "body": None, "header": (0, 200, 400, 404, 413, 431)}
+    return raw + (b"12" if kind == "body" else b""), allowed.get(kind, (200, 400, 404, 414, 431))
+
+def answer_to(request):
+    raw, allowed = request
+    if allowed is None:
+        return send(raw, whole=False)
+    with socket.create_connection(("127.0.0.1", port), 180) as connection:
+        connection.settimeout(180)
+        answer = b""
+        try:
+            connection.sendall(raw)
+            while part := connection.recv(1 << 16):
+                answer += part
+        except (ConnectionResetError, BrokenPipeError, OSError) as error:
+            if isinstance(error, TimeoutError):
+                return "no answer"
+    found = re.match(rb"HTTP/1\.1 (\d+)", answer)
+    return int(found[1]) if found else 0
+
+requests = [any_request() for _ in range(400)]
+with concurrent.futures.ThreadPoolExecutor(8) as senders:
+    answers = list(senders.map(answer_to, requests))
+wrong = [(raw[:300], got) for (raw, allowed), got in zip(requests, answers) if allowed and got not in allowed]
+check("requests-by-chance", wrong[:2], [])
+check("answers-of-all-kinds", {200, 400, 403, 404} <= set(answers), True)
+check("after-chance", get(f"/{token}/data?zoom=1"), 200)
 check("lives", server.poll(), None)
 server.send_signal(signal.SIGINT)
 check("ends-with-ctrl-c", server.wait(60), 0)
