@@ -140,6 +140,7 @@ for metric, total in ("cpu", 1059059058), ("malloc", None):
         times = samples["time"]
         assert times[0] == 0 and samples["stack"][0] is None and times == sorted(times)
         assert ("threadCPUDelta" in samples) == ("sampleUnits" in data["meta"]) == (total is not None)
+        assert total is None or data["meta"]["sampleUnits"]["threadCPUDelta"] == "ns"
         for i in range(1, length):
             assert abs(times[i] - times[i - 1] - samples["weight"][i]) < 1e-3
             if total:
