@@ -309,6 +309,7 @@ static void give_back(struct server_arena *a)
     used = (used + 4095) & ~UINT64_C(4095);
     if (used && used < a->allocated && truncate(a->path, (off_t)used) == 0)
         a->allocated = used;
+    madvise(a->header, a->allocated, MADV_DONTNEED); /* the file has it until the profile is made */
 }
 
 /* Its CPU time, for processes that end without a word. */

@@ -28,6 +28,9 @@ struct engine {
      * all signals blocked. */
     void (*arena_moved)(void);
 
+    /* The program has a limit for its memory now, or another one. */
+    void (*limited)(void);
+
     /* A module has been loaded, and nobody runs it yet. */
     void (*module_loaded)(struct edit_request *module);
 
@@ -82,6 +85,9 @@ void engine_begin(uint32_t number);
 void engine_forked(void);
 
 bool engine_wants_low_arena(uint32_t number);
+
+/* How many bytes the process may map, whatever has been mapped already (limits.c). */
+uint64_t limit_of_memory(void);
 
 static inline const struct engine *engine(void)
 {

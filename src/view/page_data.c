@@ -4,6 +4,7 @@
 #include "query/count.h"
 #include "query/flat.h"
 #include "query/view.h"
+#include "query/wrappers.h"
 #include "view/page_code.h"
 #include "view/page_sources.h"
 #include "view/page_times.h"
@@ -60,6 +61,13 @@ static void write_labels(struct json *j, const struct labels *labels)
         json_close(j, ']');
     }
     json_close(j, ']');
+    bool *wraps = labels_that_wrap(labels);
+    json_open(j, "wrappers", '[');
+    for (uint32_t i = 0; i < labels->items.count; i++)
+        if (wraps[i])
+            json_unsigned(j, NULL, i);
+    json_close(j, ']');
+    free(wraps);
     json_open(j, "modules", '[');
     for (uint32_t i = 0; i < profile_module_count(labels->profile); i++) {
         const struct ctp_module *module = profile_module(labels->profile, i);

@@ -36,6 +36,22 @@ odd_path() { # events
 check "an installation path with a space and a colon" odd_path cpu
 check "the same with events" odd_path wall,malloc
 
+# Children come and go: what they have measured is in files, and the recorder has none of it in its memory.
+cat >"$work/children.sh" <<'END'
+i=0
+while [ $i -lt 300 ]; do /bin/true; i=$((i + 1)); done
+shared_kb() { awk '/RssShmem/ { print $2 }' /proc/$PPID/status; }
+i=0
+while [ "$(shared_kb)" -gt 800 ] && [ $i -lt 600 ]; do sleep 0.2; i=$((i + 1)); done
+shared_kb
+END
+few_kb_for_ended_children() {
+    "$CALLTRAIL" record -o "$work/p.ctp" -- sh "$work/children.sh" >"$work/kb" 2>"$work/err" || return 1
+    cat "$work/kb" "$work/err"
+    [ "$(head -1 "$work/kb")" -le 800 ] && [ "$(processes)" -ge 301 ]
+}
+check "300 children that have ended take less than 800 KB of the recorder's memory" few_kb_for_ended_children
+
 # A child that nothing can be loaded into is listed with the reason, however short it is.
 printf '%s\n' 'int main(void) { return 0; }' >"$work/nothing.c"
 gcc -static -o "$work/static" "$work/nothing.c"

@@ -705,13 +705,15 @@ CASES = [
 EDITING = re.compile(r"r(2[3-9]|3[0-5]|46|47)_|r12_reused")
 # Of the others, what a selection with engine exact runs: threads, forks, jumps, ends.
 ALSO_EXACT = """r03_detached r07_fork r07_vfork r08_short r09_anywhere r10_throw_gcc r11_longjmp r12_coroutines r16_kill
-r42_raw_fork r42_fork_in_dlopen r44_closefrom r48_system r48_environ r48_small_stack r50_other_threads
+r42_raw_fork r42_fork_in_dlopen r44_closefrom r48_system r48_environ r48_small_stack
+r48_small_stacks r50_other_threads
 r51_fixed_places r51_low_fixed r51_low_noreplace r51_low_heap r51_low_limit""".split()
 
 
 # And with engine encode: what is not the editor's, but how contexts are followed.
 ENCODE = """r07_fork r07_vfork r10_throw_gcc r11_longjmp r12_coroutines r12_reused_stacks_gcc_O2
-r03_dlopen_threads r27_tails r29_unwinds r31_storm r32_callbacks_gcc_O2 r42_raw_fork r48_small_stack r51_other_threads""".split()
+r03_dlopen_threads r27_tails r29_unwinds r31_storm r32_callbacks_gcc_O2 r42_raw_fork r48_small_stack r48_small_stacks r50_other_threads
+r51_low_limit""".split()
 
 
 def is_selected(case, engine):

@@ -1,7 +1,7 @@
 /*
  * Row 48: stacks with less room than a signal frame needs. Coroutines with stacks of 2 and 4 KB,
- * side by side, and a thread that is down to the last KB of its stack: what lies below must stay as
- * it is.
+ * side by side, and threads that are down to the last KB of their stacks: what lies below must stay
+ * as it is.
  */
 #include "torture.h"
 
@@ -92,7 +92,23 @@ static void *down_to_the_end(void *argument)
     return argument;
 }
 
-static void run_thread(void)
+static NOINLINE void spin_below(void)
+{
+    spin(100000);
+    __asm__ volatile(""); /* no tail jump */
+}
+
+/* The first call of its own is where some hundred bytes are left. */
+static void *first_call_at_the_end(void *argument)
+{
+    unsigned char *here_ = __builtin_frame_address(0);
+    unsigned char *rest = __builtin_alloca(here_ - last_page - 768);
+    __asm__ volatile("" : : "r"(rest) : "memory");
+    spin_below();
+    return argument;
+}
+
+static void run_thread(void *(*work)(void *))
 {
     enum { PAGE = 4096, BYTES = 64 * 1024 };
     unsigned char *memory =
@@ -103,7 +119,7 @@ static void run_thread(void)
     pthread_t thread;
     pthread_attr_init(&attributes);
     CHECK(pthread_attr_setstack(&attributes, memory + PAGE, BYTES) == 0);
-    CHECK(pthread_create(&thread, &attributes, down_to_the_end, NULL) == 0);
+    CHECK(pthread_create(&thread, &attributes, work, NULL) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
     printf("thread: back from the end of its stack\n");
 }
@@ -113,6 +129,7 @@ int main(void)
     in_coroutine(); /* the lazy binder needs more than there is */
     run_coroutines(SMALLEST);
     run_coroutines(MOST);
-    run_thread();
+    run_thread(down_to_the_end);
+    run_thread(first_call_at_the_end);
     return torture_end();
 }

@@ -16,6 +16,7 @@ import traceback
 
 import browser
 import page_numbers
+import recordings
 
 VIEWS = ["flame", "topdown", "bottomup", "functions", "butterfly", "contexts", "kctx", "lines", "structure", "timeline", "heatmap", "compare", "quality"]
 VIEW_KEYS = dict(zip("1234567890qwz", VIEWS))
@@ -205,9 +206,43 @@ class Checks:
             self.page.key("End"), self.page.key("Home")
             self.page.then_drawn(lambda: self.page.key("Enter"))
             self.time_is_shown(profile, f"{view} by the table")
+        self.refined_times(profile)
         self.go(self.html("untimed", self.make("untimed", "--seed", "5", "--nodes", "90", "--no-times")) + "#view=timeline&from=1")
         tabs = self.page.run("document.getElementById('tabs').textContent")
         assert "Timeline" not in tabs and "Flame graph" in tabs and not self.page.run("document.querySelectorAll('.chip').length"), tabs
+
+    def refined_times(self, profile):
+        """Parts of the time under refinements: what the report has of them, as shares of what is not refined."""
+        whole, address = None, self.html("time", profile, options=("--min-share", "0"))
+        cells = "[...document.querySelectorAll('.row')].slice(0, 3).map((row) => [...row.children].map((cell) => cell.textContent))"
+        for words, options in (("", []), ("f:function_1", ["--focus", "function_1"]), ("h:function_[12]", ["--ignore", "function_[12]"]),
+                               ("s:function_3", ["--show-from", "function_3"])):
+            self.go(f"{address}#view=timeline&refine={words}")
+            whole = whole or self.timed_whole()
+            shown = 0
+            for row, (_, _, share, _, label) in enumerate(self.page.run(cells)):
+                self.page.run("document.querySelector('.table').focus()")
+                for key in ["Home"] + ["ArrowDown"] * row:
+                    self.page.key(key)
+                self.page.then_drawn(lambda: self.page.key("Enter"))
+                span = ["--from", self.state()["from"], "--to", self.state()["to"]]
+                self.page.then_drawn(lambda: self.page.run("history.back()"))
+                try:
+                    part = int(page_numbers.report(self.calltrail, ["--view", "flat", *span, *options], profile)["shown"])
+                except RuntimeError:
+                    part = 0  # nothing was measured then
+                assert is_share(share, 100 * part / whole) or not part, f"{words} {span}: {share} of {whole} is not {part}"
+                assert bool(label) == bool(part), f"{words} {span}: {label}"
+                shown += part
+            assert shown, f"{words}: nothing was compared"
+
+    def timed_whole(self):
+        return int(self.page.run("(async () => {" + page_numbers.page_code() + """
+            const [profile] = await new Source().profiles();
+            let sum = 0;
+            eachTime(profile, 0, (node, at, value) => { sum += value; });
+            return sum;
+        })()"""))
 
     def time_is_shown(self, profile, how):
         state = self.state()
@@ -283,6 +318,47 @@ class Checks:
         assert text.count("</title>") == found[1] and "function_" in text.split("<title>")[2], "frames have no names"
         self.page.key("p")
         assert self.page.until("window.saved.some((blob) => blob.type === 'image/png') && 1")
+        for view in ("timeline", "heatmap"):
+            self.page.then_drawn(lambda: self.page.run(f"location.hash = 'view={view}&search=function_1'"))
+            self.page.run("window.saved = []")
+            self.page.key("e")
+            text = self.page.until("window.saved.length > 0 && window.saved[0].text()")
+            self.same_picture(view, text)
+            self.page.key("p")
+            assert self.page.until("window.saved.some((blob) => blob.type === 'image/png' && blob.size > 1000) && 1")
+
+    def same_picture(self, view, text):
+        """An SVG of a canvas, drawn again, is what the canvas has; letters lie a little otherwise."""
+        compared = self.page.run(f"""(async () => {{
+            const from = document.querySelector('.time canvas'), {{ width, height }} = from, image = new Image();
+            const made = new DOMParser().parseFromString({json.dumps(text)}, 'image/svg+xml');
+            if (made.querySelector('parsererror'))
+                return [0, 1, 1, ''];
+            image.src = URL.createObjectURL(new Blob([{json.dumps(text)}], {{ type: 'image/svg+xml' }}));
+            await image.decode();
+            const again = document.createElement('canvas');
+            Object.assign(again, {{ width, height }});
+            const paper = getComputedStyle(document.body).backgroundColor, under = document.createElement('canvas');
+            Object.assign(under, {{ width, height }});
+            for (const [canvas, drawn, x, y] of [[again, image, -10, -30], [under, from, 0, 0]]) {{
+                const context = canvas.getContext('2d');
+                context.fillStyle = paper;
+                context.fillRect(0, 0, width, height);
+                context.drawImage(drawn, x, y);
+            }}
+            const [a, b] = [again, under].map((canvas) => canvas.getContext('2d').getImageData(0, 0, width, height - 22).data);
+            let differ = 0, drawn = 0;
+            // Without the names on the left and the axis below.
+            for (let i = 0; i < a.length; i += 4) {{
+                if (i / 4 % width < 171)
+                    continue;
+                differ += Math.abs(a[i] - b[i]) + Math.abs(a[i + 1] - b[i + 1]) + Math.abs(a[i + 2] - b[i + 2]) > 60;
+                drawn += Math.abs(b[i] - b[i + 2]) > 20;
+            }}
+            return [drawn, differ, a.length / 4, made.querySelector('text').textContent];
+        }})()""")
+        assert compared[0] > 50 and compared[1] <= compared[0] / 20, f"{view}: {compared[1]} of {compared[0]} drawn pixels are others in the picture"
+        assert "cpu" in compared[3], compared
 
     def looks(self):
         """Narrow, zoomed and dark: nothing is cut off sideways, and text can be read."""
@@ -353,6 +429,21 @@ class Checks:
                 self.go(f"{address}#view={view}")
                 assert self.page.run("document.getElementById('main').textContent.length + document.querySelectorAll('canvas').length") > 0, f"{name}: {view} is empty"
 
+    def recordings(self):
+        """What each engine and event recorded, with and without names and times: every view, and the report's numbers."""
+        for name, profile in recordings.record_all(self.calltrail, self.work, self.is_short):
+            page_numbers.prepare(self.page, self.calltrail, [profile], self.work)
+            for metric in self.page.run("window.selections().metrics"):
+                state, options = {"metric": metric, "refinements": []}, ["--metric", metric]
+                function = recordings.heaviest(self.calltrail, profile, options)
+                page_numbers.check_state(self.page, self.calltrail, profile, state, options, function)
+            self.quiet()
+            address = self.html(name, profile)
+            for view in VIEWS[:3] if self.is_short else VIEWS:
+                self.go(f"{address}#view={view}")
+                shown = self.page.run("document.getElementById('main').textContent.length + document.querySelectorAll('canvas').length")
+                assert shown > 0, f"{name}: {view} is empty"
+
     def two_profiles(self):
         older, newer = self.make("older", "--seed", "3", "--nodes", "500"), self.make("newer", "--seed", "3", "--nodes", "700")
         self.go(self.html("two", older, newer))
@@ -410,7 +501,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="calltrail-page-") as work:
         checks = Checks(*arguments[:2], work, is_short)
         try:
-            short = ["numbers", "differences", "shown_numbers", "views", "keys", "zoom_and_back", "search", "time", "hostile", "served"]
+            short = ["numbers", "differences", "shown_numbers", "views", "keys", "zoom_and_back", "search", "time", "hostile", "recordings", "served"]
             full = short + ["keys_of_functions", "tree_keys", "address", "pictures", "looks", "source", "controls_have_names", "odd_profiles", "two_profiles", "cut"]
             only = os.environ.get("ONLY", "").split()
             for name in only or (short if is_short else full):

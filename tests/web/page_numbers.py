@@ -38,7 +38,7 @@ window.answers = (words, wanted) => {
         topdown: walk(profile, topDown(tree), [], []),
         bottomup: walk(profile, bottomUp(tree), [], []),
         contexts: hotContexts(tree, 1e9).map((node) => [tree.path(node).map((label) => name(profile, label)), tree.self[node]]),
-        kctx: explainFunctions(profile, tree, 1e9).flatMap((found) => (found.chains.length ? found.chains : [{ value: found.value, callers: [], alwaysFrom: [] }])
+        kctx: explainFunctions(profile, tree, 1e9, model.callersKept(state)).flatMap((found) => (found.chains.length ? found.chains : [{ value: found.value, callers: [], alwaysFrom: [] }])
             .map((one) => [...word(profile, found.label), found.value, found.verdict, found.callerCount, one.value,
                 [...one.callers, found.label].map((label) => name(profile, label)), one.alwaysFrom.map((label) => name(profile, label))])),
         callers: found < 0 ? [] : walk(profile, around(tree, found, true), [], []),
@@ -124,7 +124,11 @@ def check_selection(page, calltrail, profile, chance, choices):
     state, options = random_selection(chance, choices)
     names = [tuple(one[:2]) for one in choices["functions"]]
     alone = [one for one in choices["functions"] if names.count(tuple(one[:2])) == 1 and all(part.isascii() and part for part in one[:2]) and one[2] == 0]
-    function = chance.choice(alone) if alone else ["", "", 0]
+    return check_state(page, calltrail, profile, state, options, chance.choice(alone) if alone else ["", "", 0])
+
+
+def check_state(page, calltrail, profile, state, options, function):
+    """A state of the page against the options that say the same; callers, callees and lines of one function."""
     try:
         flat = report(calltrail, ["--view", "flat", *options], profile)
     except RuntimeError:
@@ -139,7 +143,8 @@ def check_selection(page, calltrail, profile, chance, choices):
     compare(f"contexts {at}", ours["contexts"], [[row["path"], int(row["self"])] for row in rows["contexts"]])
     compare(f"kctx {at}", ours["kctx"], [[row["function"], row["module"], int(row["self"]), row["verdict"], int(row["callers"]),
                                          int(row["chain_value"]), row["chain"], row["always_from"]] for row in rows["kctx"]])
-    full = f"{function[0]} [{function[1]}]"
+    # A place without a name has its module in it.
+    full = function[0] if function[0].startswith(f"{function[1]}+0x") else f"{function[0]} [{function[1]}]"
     if any(row["function"] == function[0] and row["module"] == function[1] for row in flat["rows"]):
         compare(f"callers {at}", ours["callers"], paths(report(calltrail, ["--callers", full, *options], profile)["rows"], "value", None))
         compare(f"callees {at}", ours["callees"], paths(report(calltrail, ["--callees", full, *options], profile)["rows"], "total", "self"))

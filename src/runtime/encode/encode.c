@@ -5,6 +5,7 @@
 #include "runtime/encode/encode.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/engine.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -27,6 +28,7 @@ enum {
 
 /* All of this process, for those who unload modules and for pauses; changed without signals. */
 static struct encode_thread *all_threads;
+static uint32_t thread_count; /* of those */
 static _Atomic uint32_t list_lock;
 static uint32_t list_number; /* the guest's, whose they are */
 
@@ -42,6 +44,7 @@ static uint64_t lock_list(void)
     if (list_number != guest->number) { /* a child's list is its own */
         list_number = guest->number;
         all_threads = NULL;
+        thread_count = 0;
     }
     return before;
 }
@@ -87,11 +90,23 @@ static void free_thread(struct encode_thread *t)
     raw_syscall3(SYS_munmap, (long)t, THREAD_BYTES, 0);
 }
 
+/*
+ * Where the program has a limit, a small part of it is for this. A thread without has its stacks
+ * walked.
+ */
+static bool is_room_for(uint32_t threads)
+{
+    enum { PART = 16 };
+    const uint64_t each = UINT64_C(84) << 20; /* all that a thread maps */
+    return each * threads <= limit_of_memory() / PART;
+}
+
 static void enlist(struct encode_thread *t)
 {
     uint64_t mask = lock_list();
     t->next = all_threads;
     all_threads = t;
+    thread_count++;
     unlock_list(mask);
 }
 
@@ -101,6 +116,7 @@ static void strike_off(const struct encode_thread *t)
     for (struct encode_thread **at = &all_threads; *at; at = &(*at)->next) {
         if (*at == t) {
             *at = t->next;
+            thread_count--;
             break;
         }
     }
@@ -127,31 +143,49 @@ enum { CROWDED_FIRST = 1 << 18 };
 /* Where a thread found no memory, later ones do not even try: every call would. */
 static uint32_t without_memory; /* the guest's number */
 
-static struct encode_thread *begin(void)
+/*
+ * What the calling thread has, or memory for it, in which nothing is yet. Only this is done on the
+ * program's stack: of that a few hundred bytes may be left, at the first call that comes here, too.
+ */
+static struct encode_thread *find_or_map(void)
 {
-    struct thread *thread = thread_self();
+    const struct thread *thread = thread_self();
     if (!guest->arena || !guest->modules || !thread || thread->of != guest || !thread->record)
         return NULL;
     if (mine && mine->number == guest->number)
         return mine;
     if (without_memory == guest->number || is_confined())
         return NULL;
-    struct encode_thread *t = map_private(THREAD_BYTES);
-    if (!t || (t->frames = (void *)(t + 1), !begin_contexts(t))) {
-        if (t)
-            free_thread(t);
+    uint32_t others = list_number == guest->number ? thread_count : 0;
+    mine = is_room_for(others + 1) ? map_private(THREAD_BYTES) : NULL;
+    if (!mine)
         without_memory = guest->number;
-        return NULL;
-    }
+    return mine;
+}
+
+/* On the stack in that memory. Its number says in the end that all is there. */
+static bool begin(struct encode_thread *t)
+{
+    t->frames = (void *)(t + 1);
     t->calls = (void *)(t->frames + MOST_FRAMES);
-    t->thread = thread;
-    t->counts = encode_counts_in(thread->record);
-    t->number = guest->number;
+    t->thread = thread_self();
+    if (!begin_contexts(t))
+        return false;
+    t->counts = encode_counts_in(t->thread->record);
     t->crowded_most = CROWDED_FIRST;
+    t->number = guest->number;
     enlist(t);
     encode_state =
         (struct encode_state){(void *)(t->mirror + WORDS_SHIFT), t->codes, t->others, t->pushed};
-    return mine = t;
+    return true;
+}
+
+/* On the program's stack again: `mine` has too little. */
+static void give_up(void)
+{
+    without_memory = guest->number;
+    free_thread(mine);
+    mine = NULL;
 }
 
 struct encode_thread *encode_thread_now(void)
@@ -169,6 +203,19 @@ void encode_thread_ends(struct thread *thread)
         return;
     strike_off(t);
     free_thread(t);
+}
+
+/* What other threads have they may be using: only the calling one's is given back. */
+void encode_limited(void)
+{
+    uint64_t all = UINT64_MAX, before = 0;
+    struct encode_thread *t = encode_thread_now();
+    if (!t || is_room_for(thread_count))
+        return;
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, 8);
+    encode_thread_ends(t->thread);
+    without_memory = guest->number;
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, 8);
 }
 
 /* --- what does not hold any more -------------------------------------------------------------- */
@@ -361,18 +408,11 @@ static void say_sizes(struct encode_thread *t)
     t->counts->entries = t->contexts.entry_count - 1;
 }
 
-static void enter_or_not(const struct slow_frame *f)
+static void enter_on_own_stack(const struct slow_frame *f)
 {
-    struct encode_thread *t = begin();
-    if (!t) {
-        if (mine) /* of the parent of a fork of which nobody told us */
-            encode_forget();
+    struct encode_thread *t = mine;
+    if (!t->number && !begin(t))
         return;
-    }
-    if (t->busy) {
-        t->counts->not_encoded++;
-        return;
-    }
     t->busy = true;
     uint32_t was_busy = t->thread->busy;
     t->thread->busy = 1; /* the modules must not change now */
@@ -380,6 +420,21 @@ static void enter_or_not(const struct slow_frame *f)
     say_sizes(t);
     t->thread->busy = was_busy;
     t->busy = false;
+}
+
+static void enter_or_not(const struct slow_frame *f)
+{
+    struct encode_thread *t = find_or_map();
+    if (!t) {
+        if (mine) /* of the parent of a fork of which nobody told us */
+            encode_forget();
+    } else if (t->busy) {
+        t->counts->not_encoded++;
+    } else {
+        slow_on_stack(t->stack + ENCODE_STACK, enter_on_own_stack, f);
+        if (!t->number)
+            give_up();
+    }
 }
 
 /*
@@ -449,9 +504,6 @@ void encode_slow(const struct slow_frame *f)
     if (mine && mine->number == guest->number && !mine->busy && enter_quickly(mine, f))
         return;
     raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, 8);
-    if (mine && !mine->busy)
-        slow_on_stack(mine->stack + ENCODE_STACK, enter_or_not, f);
-    else
-        enter_or_not(f);
+    enter_or_not(f);
     raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, 8);
 }

@@ -277,7 +277,8 @@ struct encode_thread {
 /* The calling thread's; NULL: it has none, or is at work at it. */
 struct encode_thread *encode_thread_now(void);
 
-void encode_forget(void); /* in a child that was forked */
+void encode_forget(void);  /* in a child that was forked */
+void encode_limited(void); /* the program has a limit for its memory */
 void encode_thread_ends(struct thread *thread);
 void encode_forget_stacks(void); /* what mirrors say holds no more */
 

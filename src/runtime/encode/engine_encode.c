@@ -22,6 +22,7 @@ static void rest(struct thread *thread, uint64_t sp)
 }
 
 const struct engine engine_encode = {.forked = encode_forget,
+                                     .limited = encode_limited,
                                      .module_loaded = edit_loaded,
                                      .module_unloaded = encode_module_unloaded,
                                      .thread_ends = encode_thread_ends,

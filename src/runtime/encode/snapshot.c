@@ -95,7 +95,12 @@ static void count_sample(struct encode_thread *e, struct thread *t, const struct
 bool encode_sample(struct thread *t, const ucontext_t *context, uint64_t ticks)
 {
     struct encode_thread *e = encode_thread_now();
-    if (!e || (guest->flags & CHANNEL_VERIFY)) /* a walk, which encode_agrees looks at */
+    if (!e) {
+        bool is_taken = sample_take(t, context, ticks);
+        encode_counts_in(t->record)->walked += is_taken;
+        return is_taken;
+    }
+    if (guest->flags & CHANNEL_VERIFY) /* a walk, which encode_agrees looks at */
         return sample_take(t, context, ticks);
     if (!sample_enter_phase(t)) {
         tick_owe(t, LOST_NO_ROOM, ticks);

@@ -103,7 +103,11 @@ void exact_arena_moved(void)
     without_memory = guest->number;
 }
 
-static struct exact_thread *begin(void)
+/*
+ * What the calling thread has, or memory for it, in which nothing is yet. Only this is done on the
+ * program's stack: of that a few hundred bytes may be left, at the first call that is counted, too.
+ */
+static struct exact_thread *find_or_map(void)
 {
     struct thread *thread = thread_self();
     if (!guest->arena || !guest->modules || !thread || thread->of != guest || !thread->record)
@@ -115,24 +119,32 @@ static struct exact_thread *begin(void)
     if (thread->of_engine)
         return go_on_with(thread->of_engine, thread);
     bool is_low = (uint64_t)guest->arena < ARENA_LOW_END;
-    struct exact_thread *t = is_confined() || !is_low ? NULL : map_private(THREAD_BYTES);
-    if (!t) {
+    mine = is_confined() || !is_low ? NULL : map_private(THREAD_BYTES);
+    if (!mine)
         without_memory = guest->number;
-        return NULL;
-    }
+    return mine;
+}
+
+/* On the stack in that memory. Its number says in the end that all is there. */
+static bool begin(struct exact_thread *t)
+{
     t->frames = (void *)(t + 1);
-    t->thread = thread;
-    t->number = guest->number;
+    t->thread = thread_self();
     t->mirror = map_mirror();
     exact_state.arena = guest->arena;
-    if (!t->mirror || !records_begin(&t->records, thread->record)) {
-        free_thread(t);
-        exact_state = STATE_AT_FIRST;
-        without_memory = guest->number;
-        return NULL;
-    }
+    if (!t->mirror || !records_begin(&t->records, t->thread->record))
+        return false;
     exact_state.mirror = (void *)(t->mirror + MIRROR_SHIFT);
-    return mine = t;
+    t->number = guest->number;
+    return true;
+}
+
+/* On the program's stack again: `mine` has too little. */
+static void give_up(void)
+{
+    without_memory = guest->number;
+    free_thread(mine);
+    exact_forget();
 }
 
 /* --- the mirror ------------------------------------------------------------------------------- */
@@ -506,18 +518,11 @@ static enum slow_reason count_call(struct exact_thread *t, const struct slow_fra
     return why;
 }
 
-static void count_or_not(const struct slow_frame *f)
+static void count(const struct slow_frame *f)
 {
-    struct exact_thread *t = begin();
-    if (!t) {
-        if (mine) /* of the parent of a fork of which nobody told us */
-            exact_forget();
+    struct exact_thread *t = mine;
+    if (!t->number && !begin(t))
         return;
-    }
-    if (t->busy) {
-        exact_counts_in(t->records.thread)->slow[SLOW_UNCOUNTED]++;
-        return;
-    }
     t->busy = true;
     uint32_t was_busy = t->thread->busy;
     t->thread->busy = 1; /* the modules must not change now */
@@ -526,6 +531,21 @@ static void count_or_not(const struct slow_frame *f)
     exact_state.others = t->records.others;
     exact_state.others_mask = (uint64_t)(t->records.room - 1) * sizeof *t->records.others;
     t->busy = false;
+}
+
+static void count_or_not(const struct slow_frame *f)
+{
+    struct exact_thread *t = find_or_map();
+    if (!t) {
+        if (mine) /* of the parent of a fork of which nobody told us */
+            exact_forget();
+    } else if (t->busy) {
+        exact_counts_in(t->records.thread)->slow[SLOW_UNCOUNTED]++;
+    } else {
+        slow_on_stack(t->stack + STACK_BYTES, count, f);
+        if (!t->number)
+            give_up();
+    }
 }
 
 /*
@@ -574,9 +594,6 @@ void exact_slow(const struct slow_frame *f)
         count_quickly(mine, f))
         return;
     raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, 8);
-    if (mine && !mine->busy)
-        slow_on_stack(mine->stack + STACK_BYTES, count_or_not, f);
-    else
-        count_or_not(f);
+    count_or_not(f);
     raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, 8);
 }

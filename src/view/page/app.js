@@ -454,7 +454,8 @@ class App {
     async savePicture(kind) {
         if (!this.picture)
             return;
-        const svg = flameSvg({ ...this.picture, title: `${document.title}: ${this.metric.name}` }, 1200, this.isDark());
+        const title = `${document.title}: ${visible(this.metric.name)}`;
+        const svg = this.picture.svg ? this.picture.svg(title) : flameSvg({ ...this.picture, title }, 1200, this.isDark());
         const name = fileOf(this.profile.file).replace(/\.ctp$/, "");
         saveAs(kind === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await svgToPng(svg), `${name}.${kind}`);
         this.say(`${name}.${kind} is saved.`);

@@ -31,6 +31,7 @@ export class Profile {
         const { header, arrays } = readAnswer(buffer);
         Object.assign(this, header, arrays);
         this.setLabels(header.labels);
+        this.wrappers = new Set(header.wrappers);
         this.files = new Map(header.files);
         this.moduleFiles = header.modules.map(([path]) => fileOf(path));
         this.moduleNames = this.moduleFiles.map(visible);

@@ -30,32 +30,42 @@ function split(tree, items) {
     return [...groups.values()].sort(heavierFirst);
 }
 
-// The chain that begins with a caller and keeps its share: the shortest, and what it is always called from.
-function chainFrom(tree, first, whole) {
-    const labels = [];
-    let caller = first, callers = 0, value = 0;
-    while (caller && caller.value && hasShare(caller.value, whole)) {
+// The chain that goes on behind the wrappers with a caller and keeps its share: the shortest, and what it is always
+// called from.
+function chainFrom(tree, wrappers, first, whole, most) {
+    const labels = [...wrappers.labels];
+    let caller = first, callers = labels.length, { value } = wrappers, isNamed = false;
+    while (labels.length < most && caller && caller.value && hasShare(caller.value, whole)) {
         labels.push(caller.label);
-        if (caller.value !== value)
+        if (!isNamed || caller.value !== value)
             callers = labels.length;
+        isNamed = true;
         value = caller.value;
-        if (labels.length === CALLERS_MAX)
-            break;
-        [caller] = split(tree, caller.items);
+        if (labels.length < most)
+            [caller] = split(tree, caller.items);
     }
     return { value, callers: labels.slice(0, callers).reverse(), alwaysFrom: labels.slice(callers).reverse() };
 }
 
-function explain(tree, label, value, nodes) {
-    const direct = split(tree, nodes.map((node) => [node, node])), chains = [];
-    if (direct.length && hasShare(direct[0].value, value)) {
-        chains.push(chainFrom(tree, direct[0], value));
-        return { label, value, callerCount: direct.length, verdict: "one chain", chains };
+function explain(profile, tree, { label, value, nodes }, most) {
+    const wrappers = { labels: [], value: 0 }, chains = [];
+    let direct = split(tree, nodes.map((node) => [node, node]));
+    while (direct.length && profile.wrappers.has(direct[0].label) && wrappers.labels.length + 1 < most &&
+        hasShare(direct[0].value, value)) {
+        wrappers.labels.push(direct[0].label);
+        wrappers.value = direct[0].value;
+        direct = split(tree, direct[0].items);
+    }
+    // Where nobody calls the last wrapper, they are the chain.
+    const isWrapped = !direct.length && wrappers.labels.length > 0;
+    if (isWrapped || (direct.length && hasShare(direct[0].value, value))) {
+        chains.push(chainFrom(tree, wrappers, direct[0], value, most));
+        return { label, value, callerCount: isWrapped ? 1 : direct.length, verdict: "one chain", chains };
     }
     let seen = 0;
     for (const caller of direct.slice(0, CHAINS_MAX)) {
         seen += caller.value;
-        chains.push(chainFrom(tree, caller, caller.value));
+        chains.push(chainFrom(tree, wrappers, caller, caller.value, most));
         if (hasShare(seen, value))
             break;
     }
@@ -63,9 +73,9 @@ function explain(tree, label, value, nodes) {
     return { label, value, callerCount: direct.length, verdict, chains };
 }
 
-// The heaviest functions, each with what explains it.
-export function explainFunctions(profile, tree, most) {
-    const functions = new Map();
+// The heaviest functions, each with what explains it; `callersKept`: as many as the recording kept, 0 for all.
+export function explainFunctions(profile, tree, count, callersKept = 0) {
+    const functions = new Map(), most = Math.min(callersKept || CALLERS_MAX, CALLERS_MAX);
     for (let i = 1; i < tree.count; i++) {
         const label = tree.label[i];
         if (!tree.self[i] || !profile.isCode(label))
@@ -76,6 +86,5 @@ export function explainFunctions(profile, tree, most) {
         entry.value += tree.self[i];
         entry.nodes.push(i);
     }
-    return [...functions.values()].sort(heavierFirst).slice(0, most)
-        .map(({ label, value, nodes }) => explain(tree, label, value, nodes));
+    return [...functions.values()].sort(heavierFirst).slice(0, count).map((one) => explain(profile, tree, one, most));
 }

@@ -1,6 +1,7 @@
 // What is looked at: the profile, the tree of the selection, what the search finds. Made anew when the address
 // changes, and only as far as it did.
 import { Comparison } from "./compare.js";
+import { NONE } from "./data.js";
 import { LineLabels, PlaceLabels, instructionRows, lineRows, structureOf } from "./lines.js";
 import { matchNames, refine } from "./refine.js";
 import { inRange } from "./times.js";
@@ -42,6 +43,12 @@ export class Model {
         return Math.max(profile.metrics.findIndex((metric) => metric.name === name), 0);
     }
 
+    // How many callers of each function the recording kept (--k); 0: all.
+    callersKept(state) {
+        const profile = this.profiles[this.sideOf(state)];
+        return profile.fact("callers_kept", this.metricIndex(profile, state.metric)) || 0;
+    }
+
     selectionKey(state, side) {
         return JSON.stringify([side, state.metric, state.thread, state.process, state.phase, state.inlined, state.refinements]);
     }
@@ -56,6 +63,23 @@ export class Model {
         return this.once(`tree ${this.selectionKey(state, side)}`, () => state.refinements.reduce(
             (tree, refinement) => refine(profile, tree, refinement),
             growTree(profile, this.selectionOf(state, profile))));
+    }
+
+    // The tree, and where in it the value of each node of the profile went: NONE where it is refined away.
+    placed(state) {
+        const side = this.sideOf(state), profile = this.profiles[side];
+        return this.once(`placed ${this.selectionKey(state, side)}`, () => {
+            const moves = new Uint32Array(profile.nodeParent.length).fill(NONE);
+            let tree = growTree(profile, this.selectionOf(state, profile), profile, moves);
+            for (const refinement of state.refinements) {
+                const next = new Uint32Array(tree.count).fill(NONE);
+                tree = refine(profile, tree, refinement, next);
+                for (let i = 0; i < moves.length; i++)
+                    if (moves[i] !== NONE)
+                        moves[i] = next[moves[i]];
+            }
+            return { tree, moves };
+        });
     }
 
     // Functions without their contexts. Where the page does not have all contexts, the whole profile's are known

@@ -41,6 +41,53 @@ export function flameSvg(what, width = 1200, dark = false) {
     return new XMLSerializer().serializeToString(svg);
 }
 
+// Takes the calls of a canvas that the views of time make, and is a document in the end.
+export class SvgCanvas {
+    constructor(title) {
+        this.title = title;
+        this.globalAlpha = 1;
+        this.path = null; // rectangles of one colour
+    }
+
+    begin(width, height, colours) {
+        const wide = width + 2 * MARGIN, tall = height + HEAD + MARGIN;
+        this.svg = svgElement("svg", { xmlns: SVG, width: wide, height: tall, viewBox: `0 0 ${wide} ${tall}`, "font-family": "system-ui, sans-serif", "font-size": 12 });
+        this.group = svgElement("g", { transform: `translate(${MARGIN} ${HEAD})` });
+        this.svg.append(svgElement("rect", { width: wide, height: tall, fill: colours.paper }),
+            svgElement("text", { x: MARGIN, y: 20, fill: colours.ink, "font-weight": 600 }, this.title), this.group);
+    }
+
+    fillRect(x, y, width, height) {
+        if (!this.path || this.path.fill !== this.fillStyle || this.path.opacity !== this.globalAlpha) {
+            this.flush();
+            this.path = { fill: this.fillStyle, opacity: this.globalAlpha, parts: [] };
+        }
+        const short = (number) => Number(number.toFixed(2));
+        this.path.parts.push(`M${short(x)} ${short(y)}h${short(width)}v${short(height)}h${short(-width)}z`);
+    }
+
+    flush() {
+        if (this.path)
+            this.group.append(svgElement("path", { fill: this.path.fill, "fill-opacity": this.path.opacity, d: this.path.parts.join("") }));
+        this.path = null;
+    }
+
+    fillText(text, x, y) {
+        this.flush();
+        this.group.append(svgElement("text", { x, y: y + 4, fill: this.fillStyle }, text));
+    }
+
+    strokeRect(x, y, width, height) {
+        this.flush();
+        this.group.append(svgElement("rect", { x, y, width, height, fill: "none", stroke: this.strokeStyle, "stroke-width": this.lineWidth }));
+    }
+
+    text() {
+        this.flush();
+        return new XMLSerializer().serializeToString(this.svg);
+    }
+}
+
 export function saveAs(blob, name) {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(blob);

@@ -23,7 +23,14 @@ export function matchNames(profile, text, flags) {
     return marks;
 }
 
-function keepMatching(tree, marks, ignore) {
+// Puts the value of an old node at a new one, and notes where that is if it is asked for.
+function give(tree, i, growth, target, moves) {
+    growth.self[target] += tree.self[i];
+    if (moves)
+        moves[i] = target;
+}
+
+function keepMatching(tree, marks, ignore, moves) {
     const matched = new Uint8Array(tree.count), needed = new Uint8Array(tree.count);
     const targets = new Uint32Array(tree.count), growth = new Growth(tree.count);
     for (let i = 1; i < tree.count; i++)
@@ -39,12 +46,12 @@ function keepMatching(tree, marks, ignore) {
             continue;
         targets[i] = growth.child(targets[tree.parent[i]], tree.label[i]);
         if (!matched[i] === ignore)
-            growth.self[targets[i]] += tree.self[i];
+            give(tree, i, growth, targets[i], moves);
     }
-    return new Tree(growth, tree.whole);
+    return new Tree(growth, tree.whole, moves);
 }
 
-function showFrom(tree, marks) {
+function showFrom(tree, marks, moves) {
     const inside = new Uint8Array(tree.count), targets = new Uint32Array(tree.count);
     const growth = new Growth(tree.count);
     for (let i = 1; i < tree.count; i++) {
@@ -53,31 +60,31 @@ function showFrom(tree, marks) {
         targets[i] = targets[parent];
         if (inside[i]) {
             targets[i] = growth.child(targets[parent], tree.label[i]);
-            growth.self[targets[i]] += tree.self[i];
+            give(tree, i, growth, targets[i], moves);
         }
     }
-    return new Tree(growth, tree.whole);
+    return new Tree(growth, tree.whole, moves);
 }
 
 // Frames of other modules join their callers. What is no code of a module stays: a gap must not vanish.
-function foldModules(tree, stays, foldedLabel) {
+function foldModules(tree, stays, foldedLabel, moves) {
     const targets = new Uint32Array(tree.count), growth = new Growth(tree.count + 1);
     for (let i = 1; i < tree.count; i++) {
         const parent = targets[tree.parent[i]];
         if (stays[tree.label[i]]) {
             targets[i] = growth.child(parent, tree.label[i]);
-            growth.self[targets[i]] += tree.self[i];
+            give(tree, i, growth, targets[i], moves);
         } else {
             targets[i] = parent;
             if (tree.self[i])
-                growth.self[parent || growth.child(0, foldedLabel)] += tree.self[i];
+                give(tree, i, growth, parent || growth.child(0, foldedLabel), moves);
         }
     }
-    return new Tree(growth, tree.whole);
+    return new Tree(growth, tree.whole, moves);
 }
 
 // A function that is called while it is on the path of new nodes already continues there.
-function foldRecursion(tree, labelCount) {
+function foldRecursion(tree, labelCount, moves) {
     const growth = new Growth(tree.count), targets = new Uint32Array(tree.count);
     const onLabel = new Uint32Array(labelCount).fill(NONE), depths = new Uint32Array(tree.count);
     const path = [0], steps = [];
@@ -94,12 +101,12 @@ function foldRecursion(tree, labelCount) {
             targets[i] = growth.child(parent, label);
             depths[targets[i]] = depths[parent] + 1;
         }
-        growth.self[targets[i]] += tree.self[i];
+        give(tree, i, growth, targets[i], moves);
         const depth = depths[targets[i]];
         steps.push({ node: i, label, onLabel: seen, depth, entry: path[depth] });
         onLabel[label] = path[depth] = targets[i];
     }
-    return new Tree(growth, tree.whole);
+    return new Tree(growth, tree.whole, moves);
 }
 
 // Kinds of refinements, by the letter that the address has for them.
@@ -111,22 +118,22 @@ export const REFINEMENTS = {
     r: "fold recursion",
 };
 
-// One refinement: {kind, pattern}.
-export function refine(profile, tree, { kind, pattern }) {
+// One refinement: {kind, pattern}. `moves`, if any, gets by old node which new one its value went to; NONE: to none.
+export function refine(profile, tree, { kind, pattern }, moves = null) {
     switch (kind) {
     case "f":
     case "h":
-        return keepMatching(tree, matchNames(profile, pattern), kind === "h");
+        return keepMatching(tree, matchNames(profile, pattern), kind === "h", moves);
     case "s":
-        return showFrom(tree, matchNames(profile, pattern));
+        return showFrom(tree, matchNames(profile, pattern), moves);
     case "m": {
         const stays = new Uint8Array(profile.labelCount);
         for (let label = 0; label < profile.labelCount; label++)
             stays[label] = !profile.isCode(label) || profile.module(label) === pattern ? 1 : 0;
-        return foldModules(tree, stays, profile.foldedLabel);
+        return foldModules(tree, stays, profile.foldedLabel, moves);
     }
     case "r":
-        return foldRecursion(tree, profile.labelCount);
+        return foldRecursion(tree, profile.labelCount, moves);
     default:
         return tree;
     }

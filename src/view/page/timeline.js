@@ -1,26 +1,50 @@
 // Time: a line for each thread, and a heat map of seconds and their fractions. A part that is chosen there is what
 // all other views look at.
+import { NONE } from "./data.js";
 import { amountScale, amountText, countText, plural, shareText, shorten, visible } from "./format.js";
+import { SvgCanvas } from "./picture.js";
 import { Table, element } from "./table.js";
-import { SECOND, eachTime, labelOfNode, nodesWithMarks, rangeOf, secondsText, spanOf, threadsOfNodes } from "./times.js";
+import { SECOND, eachTime, labelOfNode, movedWithMarks, nodesWithMarks, rangeOf, secondsText, spanOf, threadsOfNodes } from "./times.js";
 
 const ROW = 24, GUTTER = 170, AXIS = 22, THREADS_MAX = 200, HEAT_ROWS = 50, HEAT_COLUMNS = 240, PARTS = 20;
 
-// What is drawn: samples of the chosen metric and threads, in order of time.
+// What is drawn: samples of the chosen metric and threads that no refinement takes away, in order of time.
 class Samples {
     constructor(app, profile, metric) {
         this.profile = profile;
         this.threads = threadsOfNodes(profile, app.state);
-        this.marked = app.state.search ? nodesWithMarks(profile, app.model.matches(profile, app.tree, app.state.search).marks) : null;
+        this.refined = app.state.refinements.length ? app.baseModel.placed(app.state) : null;
+        this.mark(app);
         this.span = spanOf(profile);
         const list = [];
-        eachTime(profile, metric, (node, at, value) => this.threads[node] !== 0xffffffff && list.push([at, node, value]));
+        this.whole = 0; // what shares are shares of, as in the other views
+        eachTime(profile, metric, (node, at, value) => {
+            if (this.threads[node] === NONE)
+                return;
+            this.whole += value;
+            if (!this.isGone(node))
+                list.push([at, node, value]);
+        });
         list.sort((a, b) => a[0] - b[0]);
         this.at = Float64Array.from(list, (one) => one[0]);
         this.node = Uint32Array.from(list, (one) => one[1]);
         this.value = Float64Array.from(list, (one) => one[2]);
         this.total = this.value.reduce((sum, value) => sum + value, 0);
         this.weigh();
+    }
+
+    // What the search finds, by node of the profile.
+    mark(app) {
+        const { profile, refined } = this, marks = app.state.search && app.model.matches(profile, app.tree, app.state.search).marks;
+        this.marked = !marks ? null : refined ? movedWithMarks(refined.tree, refined.moves, marks) : nodesWithMarks(profile, marks);
+    }
+
+    isGone(node) {
+        return Boolean(this.refined) && this.refined.moves[node] === NONE;
+    }
+
+    label(node) {
+        return this.refined ? this.refined.tree.label[this.refined.moves[node]] : labelOfNode(this.profile, node);
     }
 
     // Threads by their cost; those behind the first are drawn together.
@@ -60,7 +84,7 @@ class Samples {
             const at = this.lineOf.get(this.threads[this.node[i]]);
             if (line !== null && at !== line)
                 continue;
-            const label = labelOfNode(this.profile, this.node[i]);
+            const label = this.label(this.node[i]);
             labels.set(label, (labels.get(label) || 0) + this.value[i]);
             lines.set(at, (lines.get(at) || 0) + this.value[i]);
             value += this.value[i];
@@ -153,7 +177,7 @@ class TimePicture {
         app.detail.replaceChildren(element("span", { class: "numbers", text:
             `${secondsText(part.from, this.step())} to ${secondsText(part.to, this.step())} s` +
             (cursor.line !== null && !this.anchor ? ` · ${samples.lines[cursor.line].name}` : "") + ` · ${scale(value)}` +
-            (value ? `, ${shareText(value, samples.total)} of all · mostly ${app.base[app.model.sideOf(app.state)].fullName(label)}` +
+            (value ? `, ${shareText(value, samples.whole)} of all · mostly ${app.base[app.model.sideOf(app.state)].fullName(label)}` +
                 (cursor.line === null || this.anchor ? ` in ${samples.lines[line].name}` : "") : "") }));
     }
 
@@ -183,19 +207,34 @@ class TimePicture {
         event.stopPropagation();
     }
 
-    begin(width, height) {
-        const ratio = window.devicePixelRatio || 1, { canvas } = this, style = getComputedStyle(this.box);
+    // Draws on the canvas, or on what takes the same calls (`onto`).
+    begin(width, height, onto) {
+        const style = getComputedStyle(this.box), colour = (name) => style.getPropertyValue(name).trim();
+        this.colours = { ink: colour("--ink"), dim: colour("--dim"), edge: colour("--edge"), bar: colour("--time"), match: colour("--match"),
+            accent: colour("--accent"), panel: colour("--panel"), paper: colour("--paper") };
+        if (onto) {
+            onto.begin(width, height, this.colours);
+            return onto;
+        }
+        const ratio = window.devicePixelRatio || 1, { canvas } = this;
         canvas.style.height = `${height}px`;
         canvas.width = Math.round(width * ratio);
         canvas.height = Math.round(height * ratio);
-        const context = canvas.getContext("2d"), colour = (name) => style.getPropertyValue(name).trim();
+        const context = canvas.getContext("2d");
         context.setTransform(ratio, 0, 0, ratio, 0, 0);
         context.clearRect(0, 0, width, height);
         context.font = "12px system-ui, sans-serif";
         context.textBaseline = "middle";
-        this.colours = { ink: colour("--ink"), dim: colour("--dim"), edge: colour("--edge"), bar: colour("--time"), match: colour("--match"),
-            accent: colour("--accent"), panel: colour("--panel"), paper: colour("--paper") };
         return context;
+    }
+
+    // For documents: what is seen, without where the mouse is.
+    svg(title) {
+        const { cursor, anchor } = this, svg = new SvgCanvas(title);
+        this.cursor = this.anchor = null;
+        this.draw(svg);
+        Object.assign(this, { cursor, anchor });
+        return svg.text();
     }
 }
 
@@ -228,10 +267,10 @@ class Timeline extends TimePicture {
         return GUTTER + (us - this.samples.span.first) / this.step();
     }
 
-    draw() {
+    draw(onto = null) {
         const { samples, app } = this, width = this.box.clientWidth;
         this.columns = Math.max(width - GUTTER - 4, 10);
-        const height = samples.lines.length * ROW + AXIS, context = this.begin(width, height), { colours } = this, part = this.part();
+        const height = samples.lines.length * ROW + AXIS, context = this.begin(width, height, onto), { colours } = this, part = this.part();
         const step = this.step(), sums = samples.lines.map(() => new Float64Array(this.columns + 1)), found = samples.lines.map(() => new Float64Array(this.columns + 1));
         for (let i = 0; i < samples.at.length; i++) {
             const line = samples.lineOf.get(samples.threads[samples.node[i]]), x = Math.floor((samples.at[i] - samples.span.first) / step);
@@ -323,11 +362,11 @@ class HeatMap extends TimePicture {
         return { at: Math.min(Math.max(Math.round(to / step) * step, 0), Math.floor(last / step) * step), line: null };
     }
 
-    draw() {
+    draw(onto = null) {
         const { samples } = this, width = this.box.clientWidth, columns = this.count(), step = this.step();
         this.cell = Math.max(Math.min(Math.floor((width - 60) / columns), 24), 2);
         this.tall = 6;
-        const height = HEAT_ROWS * this.tall + AXIS, context = this.begin(width, height), cells = new Float64Array(columns * HEAT_ROWS);
+        const height = HEAT_ROWS * this.tall + AXIS, context = this.begin(width, height, onto), cells = new Float64Array(columns * HEAT_ROWS);
         for (let i = 0; i < samples.at.length; i++)
             if (!samples.marked || samples.marked[samples.node[i]])
                 cells[Math.min(Math.floor(samples.at[i] / step), cells.length - 1)] += samples.value[i];
@@ -376,7 +415,7 @@ function partsTable(app, samples) {
     const table = new Table([
         { title: "From", kind: "number", text: (part) => `${secondsText(part.from, step)} s` },
         { title: "To", kind: "number", text: (part) => `${secondsText(part.to, step)} s` },
-        { title: "Share", kind: "share", share: (part) => samples.total ? 100 * part.value / samples.total : 0, text: (part) => shareText(part.value, samples.total) },
+        { title: "Share", kind: "share", share: (part) => samples.whole ? 100 * part.value / samples.whole : 0, text: (part) => shareText(part.value, samples.whole) },
         { title: app.metric.name, kind: "number", text: (part) => scale(part.value) },
         { title: "Mostly", kind: "name", cell: (part) => element("span", { class: "label" }, part.value ?
             `${samples.profile.fullName(part.label)} in ${samples.lines[part.line].name}` : "") },
@@ -393,15 +432,17 @@ function timeView(app, Picture, title, about) {
     const profile = app.base[app.baseModel.sideOf(app.state)], metric = profile.metrics.findIndex(({ name }) => name === app.metric.name);
     const samples = new Samples(app, profile, metric);
     if (!samples.at.length) {
-        app.main.append(element("p", { class: "nothing", text: `The samples of ${visible(app.metric.name)} in this selection have no times.` }));
+        app.main.append(element("p", { class: "nothing", text: samples.whole ?
+            "Nothing was measured in this selection." : `The samples of ${visible(app.metric.name)} in this selection have no times.` }));
         return null;
     }
-    const untimed = profile.values[metric].reduce((sum, value, node) => sum + (samples.threads[node] === 0xffffffff ? 0 : value), 0) - samples.total;
+    const untimed = profile.values[metric].reduce((sum, value, node) => sum + (samples.threads[node] === NONE || samples.isGone(node) ? 0 : value), 0) - samples.total;
     const picture = new Picture(app, samples, title);
     app.main.append(element("div", { class: "tools" }, element("span", { class: "numbers", text:
         `${countText(samples.at.length)} samples, ${secondsText(samples.span.first, 1000)} to ${secondsText(samples.span.last, 1000)} s. ${about}` +
         (untimed > 0 ? ` ${shareText(untimed, untimed + samples.total)} of the cost has no time.` : "") })), picture.box);
     picture.draw();
+    app.picture = picture;
     const table = partsTable(app, samples);
     return { close: () => [picture, table].forEach((part) => part.close()) };
 }

@@ -68,11 +68,12 @@ export function inRange(profile, range) {
     return part;
 }
 
-// The thread of each node, for the threads, processes and phases of the selection; NONE for all others.
+// The thread of each node, for the threads, processes and phases of the selection; NONE for all others. A thread that
+// is not known has a number behind all others.
 export function threadsOfNodes(profile, selection) {
     const threads = new Uint32Array(profile.nodeParent.length).fill(NONE);
     for (const root of chosenRoots(profile, selection))
-        threads.fill(profile.rootThread[root], profile.rootFirst[root], profile.rootFirst[root + 1]);
+        threads.fill(Math.min(profile.rootThread[root], profile.threads.length), profile.rootFirst[root], profile.rootFirst[root + 1]);
     return threads;
 }
 
@@ -86,6 +87,14 @@ export function nodesWithMarks(profile, marks) {
             found[i] |= marks[entryLabel[entry]];
     }
     return found;
+}
+
+// The same for the nodes of a tree, by node of the profile: `moves` says where each is.
+export function movedWithMarks(tree, moves, marks) {
+    const found = new Uint8Array(tree.count);
+    for (let i = 1; i < tree.count; i++)
+        found[i] = found[tree.parent[i]] | marks[tree.label[i]];
+    return Uint8Array.from(moves, (at) => at === NONE ? 0 : found[at]);
 }
 
 // The label of the innermost function of a node.

@@ -44,8 +44,9 @@ function sizesOf(parent, count) {
 }
 
 export class Tree {
-    // Puts what has grown in preorder. `whole` is what shares are shares of.
-    constructor(growth, whole) {
+    // Puts what has grown in preorder. `whole` is what shares are shares of; `moves`, if any, are nodes as they
+    // grew, and then as they are.
+    constructor(growth, whole, moves = null) {
         const count = growth.count, sizes = sizesOf(growth.parent, count), ends = new Uint32Array(count);
         this.count = count;
         this.whole = whole;
@@ -67,6 +68,9 @@ export class Tree {
             this.label[to] = growth.label[i];
             this.self[to] = growth.self[i];
         }
+        for (let i = 0; moves && i < moves.length; i++)
+            if (moves[i] !== NONE)
+                moves[i] = ends[moves[i]] - 1;
         if (growth.before) {
             this.before = new Float64Array(count);
             for (let i = 0; i < count; i++)
@@ -155,23 +159,26 @@ function growRoot(profile, root, options, growth, targets) {
             continue;
         if (target === 0)
             holder = target = growth.child(0, options.nothing);
-        growth.self[ofCalls ? holder : target] += values[i];
+        const at = ofCalls ? holder : target;
+        growth.self[at] += values[i];
         sum += values[i];
+        if (options.moves)
+            options.moves[i] = at;
     }
     return sum;
 }
 
 // The tree of a selection: {metric, thread, process, phase, inlined}. `labels` has entryLabel and nothingLabel:
-// the profile itself, or what tells lines apart.
-export function growTree(profile, selection, labels = profile) {
+// the profile itself, or what tells lines apart. `moves`, if any, gets by node of the profile where its value went.
+export function growTree(profile, selection, labels = profile, moves = null) {
     const roots = chosenRoots(profile, selection);
-    const options = { ...selection, entryLabels: labels.entryLabel, nothing: labels.nothingLabel };
+    const options = { ...selection, entryLabels: labels.entryLabel, nothing: labels.nothingLabel, moves };
     const growth = new Growth(roomFor(profile, roots, selection.inlined));
     const targets = new Uint32Array(profile.nodeParent.length);
     let whole = 0;
     for (const root of roots)
         whole += growRoot(profile, root, options, growth, targets);
-    return new Tree(growth, whole);
+    return new Tree(growth, whole, moves);
 }
 
 // Calls `visit` for each node that has no ancestor with a mark, and a mark itself: by label.

@@ -238,7 +238,7 @@ const VERDICTS = {
 
 function kctxView(app) {
     const list = element("div", { class: "cards", role: "feed", "aria-label": "Why functions are hot" });
-    for (const found of explainFunctions(app.labels, app.tree, KCTX_MAX)) {
+    for (const found of explainFunctions(app.labels, app.tree, KCTX_MAX, app.model.callersKept(app.state))) {
         if (app.marks && !app.marks[found.label])
             continue;
         const shown = found.verdict === "spread" ? found.chains.slice(0, 3) : found.chains;
