@@ -152,6 +152,17 @@ for metric in cpu malloc; do
     "$CALLTRAIL" export --to firefox --threads --metric $metric -o export-$metric.firefox fixed.ctp
 done
 holds firefox-cpu-time python3 cpu.py
+cat >timed.py <<'END'
+import json
+threads = json.load(open("timed.firefox"))["threads"]
+for samples in (thread["samples"] for thread in threads):
+    assert all(abs(spent / 1e6 - weight) < 1e-6
+               for spent, weight in zip(samples["threadCPUDelta"], samples["weight"], strict=True)), samples
+assert threads
+END
+"$CALLTRAIL" record --no-lines -o timed.ctp perl -e 'my $n = 0; $n += $_ % 7 for 1 .. 1_000_000'
+"$CALLTRAIL" export --to firefox --threads -o timed.firefox timed.ctp
+holds firefox-cpu-time-of-samples python3 timed.py
 
 # ---- Files, terminals, errors
 
