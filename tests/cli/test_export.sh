@@ -140,6 +140,7 @@ for metric, total in ("cpu", 1059059058), ("malloc", None):
         times = samples["time"]
         assert times[0] == 0 and samples["stack"][0] is None and times == sorted(times)
         assert ("threadCPUDelta" in samples) == ("sampleUnits" in data["meta"]) == (total is not None)
+        assert total is None or data["meta"]["sampleUnits"]["threadCPUDelta"] == "ns"
         for i in range(1, length):
             assert abs(times[i] - times[i - 1] - samples["weight"][i]) < 1e-3
             if total:
@@ -151,6 +152,17 @@ for metric in cpu malloc; do
     "$CALLTRAIL" export --to firefox --threads --metric $metric -o export-$metric.firefox fixed.ctp
 done
 holds firefox-cpu-time python3 cpu.py
+cat >timed.py <<'END'
+import json
+threads = json.load(open("timed.firefox"))["threads"]
+for samples in (thread["samples"] for thread in threads):
+    assert all(abs(spent / 1e6 - weight) < 1e-6
+               for spent, weight in zip(samples["threadCPUDelta"], samples["weight"], strict=True)), samples
+assert threads
+END
+"$CALLTRAIL" record --no-lines -o timed.ctp perl -e 'my $n = 0; $n += $_ % 7 for 1 .. 1_000_000'
+"$CALLTRAIL" export --to firefox --threads -o timed.firefox timed.ctp
+holds firefox-cpu-time-of-samples python3 timed.py
 
 # ---- Files, terminals, errors
 
