@@ -93,7 +93,9 @@ ranks 4 sh as-rank.sh "$CALLTRAIL_MPI" merge -o refused.ctp @names >out 2>err </
 job=$!
 exec 3<>names
 cat list >&3
-while [ ! -e pid.2 ] && kill -0 $job 2>/dev/null; do sleep 0.05; done
+# All have begun: rank 0 has the list open only then. (A mpirun whose rank dies while it begins may wait for itself.)
+has_list() { [ -e pid.0 ] && ls -l "/proc/$(cat pid.0)/fd" 2>/dev/null | grep -q '/names$'; }
+while ! has_list && kill -0 $job 2>/dev/null; do sleep 0.05; done
 kill -9 "$(cat pid.2)"
 wait $job
 status=$?
