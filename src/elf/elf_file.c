@@ -95,7 +95,7 @@ static int measure_segments(struct elf_file *f, struct ct_error *err)
     }
     if (!has_code)
         return ct_fail(err, "%s: has no executable code", f->path);
-    f->base = low & ~(uint64_t)(PAGE_BYTES - 1);
+    f->base = page_start(low);
     f->span = high - f->base;
     if (f->span > UINT32_MAX)
         return ct_fail(err, "%s: spans more than 4 GB of addresses", f->path);

@@ -1,5 +1,6 @@
 #include "elf/symbols.h"
 
+#include "base/search.h"
 #include "elf/go_table.h"
 #include "elf/start_code.h"
 
@@ -215,8 +216,11 @@ static void read_go_table(const struct elf_file *file, struct elf_symbols *out)
     qsort(named, count, sizeof *named, by_value);
     for (uint32_t i = 0; i < table.function_count; i++) {
         struct go_function f;
-        if (!go_function_at(&table, i, &f) || !f.name[0] || !elf_code_at(file, f.start) ||
-            bsearch(&f.start, named, count, sizeof *named, by_value))
+        size_t at;
+        if (!go_function_at(&table, i, &f) || !f.name[0] || !elf_code_at(file, f.start))
+            continue;
+        SEARCH(at, count, named[at] < f.start);
+        if (at < count && named[at] == f.start) /* a symbol has named it */
             continue;
         vec_push(&out->items, (struct elf_symbol){.address = f.start,
                                                   .size = go_code_end(&table, &f) - f.start,

@@ -158,7 +158,7 @@ static uint64_t write_mapping(struct pprof *p, uint32_t i, uint64_t from)
     message_number(&p->part, MAPPING_HAS_LINES, 1);
     message_number(&p->part, MAPPING_HAS_INLINED, s->options.inlined);
     add_part(p, PROFILE_MAPPING);
-    return (start + size + PAGE_BYTES * 2) & ~(uint64_t)(PAGE_BYTES - 1);
+    return page_start(start + size + PAGE_BYTES * 2);
 }
 
 /* The module that the first process runs, by its path or else its file name, or CTP_NONE. */

@@ -3,6 +3,7 @@
  * and the samples then.
  */
 #include "base/reader.h"
+#include "base/search.h"
 #include "import/import.h"
 
 #include <inttypes.h>
@@ -227,10 +228,15 @@ static int compare_ids(const void *a, const void *b)
         if ((list)->count)                                                                         \
             qsort((list)->items, (list)->count, sizeof *(list)->items, compare_ids);               \
     } while (0)
-#define FIND_BY_ID(list, id)                                                                       \
-    ((id) && (list)->count                                                                         \
-         ? bsearch(&(id), (list)->items, (list)->count, sizeof *(list)->items, compare_ids)        \
-         : NULL)
+#define FIND_BY_ID(list, id) find_by_id((list)->items, (list)->count, sizeof *(list)->items, id)
+
+static const void *find_by_id(const void *items, size_t count, size_t item_bytes, uint64_t id)
+{
+    size_t i;
+    SEARCH(i, count, *(const uint64_t *)((const char *)items + i * item_bytes) < id);
+    const uint64_t *found = i < count ? (const void *)((const char *)items + i * item_bytes) : NULL;
+    return id && found && *found == id ? found : NULL;
+}
 
 /* The metric that pprof shows by default comes first, as it does in ours. */
 static void gather_metrics(struct pprof_reader *p)

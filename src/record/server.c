@@ -1,6 +1,7 @@
 #include "record/server.h"
 
 #include "base/clock.h"
+#include "base/page.h"
 #include "runtime/channel_format.h"
 
 #include <errno.h>
@@ -306,7 +307,7 @@ static void give_back(struct server_arena *a)
 {
     uint64_t used = a->header->used; /* as the program says; the header stays in any case */
     used = used < sizeof *a->header ? sizeof *a->header : used;
-    used = (used + 4095) & ~UINT64_C(4095);
+    used = page_round_up(used);
     if (used && used < a->allocated && truncate(a->path, (off_t)used) == 0)
         a->allocated = used;
     madvise(a->header, a->allocated, MADV_DONTNEED); /* the file has it until the profile is made */

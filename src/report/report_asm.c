@@ -4,6 +4,7 @@
  * The view has a label for every place in the function; what was inlined is a part of it, as it is
  * in the code. Of several functions of the name, the heaviest is shown.
  */
+#include "base/search.h"
 #include "names/disassemble.h"
 #include "report/report.h"
 
@@ -60,15 +61,9 @@ struct cost {
 
 static size_t instruction_at(const struct instructions *code, uint64_t offset)
 {
-    size_t low = 0, high = code->items.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (code->items.items[middle].offset <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low ? low - 1 : 0;
+    size_t i;
+    SEARCH(i, code->items.count, code->items.items[i].offset <= offset);
+    return i ? i - 1 : 0;
 }
 
 /* Costs of the instructions; `elsewhere` is the function's own cost in its other parts. */

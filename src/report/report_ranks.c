@@ -3,6 +3,7 @@
  * what a context costs all of them is its maximum over the ranks, and what could be gained there by
  * a better balance is the maximum less the mean.
  */
+#include "base/search.h"
 #include "report/report.h"
 
 #include <inttypes.h>
@@ -57,16 +58,10 @@ static int slowest_first(const void *a, const void *b)
 
 static struct rank_row *find_row(const struct ranks *ranks, uint32_t rank)
 {
-    for (size_t low = 0, high = ranks->rows.count; low < high;) {
-        size_t middle = low + (high - low) / 2;
-        if (ranks->rows.items[middle].rank == rank)
-            return &ranks->rows.items[middle];
-        if (ranks->rows.items[middle].rank < rank)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    size_t i;
+    SEARCH(i, ranks->rows.count, ranks->rows.items[i].rank < rank);
+    return i < ranks->rows.count && ranks->rows.items[i].rank == rank ? &ranks->rows.items[i]
+                                                                      : NULL;
 }
 
 static uint32_t rank_of_group(const struct view *view, uint32_t node)

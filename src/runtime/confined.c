@@ -7,6 +7,7 @@
  * go through, the samples end there: the program lives, and the rest of its time is lost. The same
  * for a filter that was there at the start, which nobody can read, and for strict mode.
  */
+#include "base/page.h"
 #include "runtime/filter.h"
 #include "runtime/process.h"
 #include "runtime/status.h"
@@ -44,9 +45,8 @@ static bool permits_samples(const struct sock_fprog *program)
 
 static bool can_be_read(const void *start, uint64_t bytes)
 {
-    enum { PAGE = 4096 };
     uint64_t last = (uint64_t)start + bytes - 8;
-    for (uint64_t at = (uint64_t)start; bytes && at < last; at += PAGE)
+    for (uint64_t at = (uint64_t)start; bytes && at < last; at += PAGE_BYTES)
         if (!memory_can_be_read(at))
             return false;
     return bytes && memory_can_be_read(last);

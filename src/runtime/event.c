@@ -11,6 +11,7 @@
  * period would never be seen, however many there are. The kernel knows only one period for an
  * event, so the first tick is an event of its own.
  */
+#include "base/page.h"
 #include "runtime/engine.h"
 #include "runtime/own_stack.h"
 #include "runtime/thread.h"
@@ -27,8 +28,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-enum { PAGE = 4096 };
-
 /* What the kernel writes when the event fires. */
 struct record {
     struct perf_event_header header;
@@ -42,7 +41,7 @@ struct record {
  */
 void event_count_fired(const struct thread *t)
 {
-    if (t->event_bytes > PAGE)
+    if (t->event_bytes > PAGE_BYTES)
         t->record->fired =
             t->fired_before +
             __atomic_load_n(&t->event_page->data_head, __ATOMIC_RELAXED) / sizeof(struct record);
@@ -52,10 +51,10 @@ void event_count_fired(const struct thread *t)
 static void map_event(struct thread *t, int fd)
 {
     t->fired_before = t->record->fired;
-    t->event_bytes = 2 * PAGE;
+    t->event_bytes = 2 * PAGE_BYTES;
     t->event_page = raw_mmap(t->event_bytes, PROT_READ, MAP_SHARED, fd);
     if (!t->event_page) {
-        t->event_bytes = PAGE;
+        t->event_bytes = PAGE_BYTES;
         t->event_page = raw_mmap(t->event_bytes, PROT_READ, MAP_SHARED, fd);
     }
 }
@@ -242,17 +241,17 @@ static uint64_t bounded_cost(int64_t cost_ns)
 /* Without the page that counts them, those whose signals came. */
 static uint64_t ticks_so_far(const struct thread *t)
 {
-    return t->event_bytes > PAGE || t->record->fired ? t->record->fired : t->record->arrived;
+    return t->event_bytes > PAGE_BYTES || t->record->fired ? t->record->fired : t->record->arrived;
 }
 
 /* The thread's CPU time from the start of its event to the tick; without records, to now. */
 static uint64_t cpu_ns_at_tick(const struct thread *t)
 {
-    uint64_t head = t->event_bytes > PAGE ? t->event_page->data_head : 0;
+    uint64_t head = t->event_bytes > PAGE_BYTES ? t->event_page->data_head : 0;
     if (!head)
         return clock_ns(CLOCK_THREAD_CPUTIME_ID) - t->first_cpu_ns;
-    const char *records = (const char *)t->event_page + PAGE;
-    return ((const struct record *)(records + (head - sizeof(struct record)) % PAGE))->cpu_ns;
+    const char *records = (const char *)t->event_page + PAGE_BYTES;
+    return ((const struct record *)(records + (head - sizeof(struct record)) % PAGE_BYTES))->cpu_ns;
 }
 
 void event_once_more(struct thread *t, uint64_t ns)

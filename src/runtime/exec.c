@@ -11,6 +11,7 @@
  * and the rooms of exec_environment.c.
  */
 #include "runtime/exec.h"
+#include "base/page.h"
 #include "runtime/channel_format.h"
 
 #include "arch/x86_64/syscall.h"
@@ -149,9 +150,8 @@ int run_file(int fd, char *const arguments[], char *const environment[])
 /* Code becomes other code, before there is a second thread. */
 static void write_code(uint8_t *at, const uint8_t *bytes, size_t count)
 {
-    enum { PAGE = 4096 };
-    uint64_t start = (uint64_t)at & ~(uint64_t)(PAGE - 1);
-    uint64_t size = (((uint64_t)at + count + PAGE - 1) & ~(uint64_t)(PAGE - 1)) - start;
+    uint64_t start = page_start((uint64_t)at);
+    uint64_t size = page_round_up((uint64_t)at + count) - start;
     const int code = PROT_READ | PROT_EXEC;
     if (raw_syscall3(SYS_mprotect, (long)start, (long)size, code | PROT_WRITE) < 0)
         return;

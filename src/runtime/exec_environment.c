@@ -9,6 +9,7 @@
  * The caller's environment is read with care. What cannot be read is left to the kernel, which
  * says EFAULT.
  */
+#include "base/page.h"
 #include "runtime/exec.h"
 #include "runtime/thread.h"
 #include "unwind/memory.h"
@@ -18,8 +19,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-
-enum { PAGE = 4096 };
 
 static const char *preload; /* "LD_PRELOAD=…/libcalltrail-rt.so", and the channel's variable */
 static const char *channel;
@@ -45,7 +44,7 @@ enum { NO_PAGE = 1 };
 
 static bool can_read(struct seen *seen, const void *at)
 {
-    uint64_t page = (uint64_t)at & ~(uint64_t)(PAGE - 1);
+    uint64_t page = page_start((uint64_t)at);
     if (page == seen->page)
         return true;
     if (!memory_can_be_read(page))
@@ -164,7 +163,7 @@ static struct exec_room *take_room(size_t bytes)
 
 static bool take_memory(struct exec_environment *out, size_t bytes)
 {
-    out->bytes = (bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
+    out->bytes = page_round_up(bytes);
     if (!has_borrowed_memory()) {
         out->memory = map(out->bytes);
         return out->memory != NULL;

@@ -17,6 +17,7 @@
  * or, if they were not saved since, those that it has.
  */
 #include "runtime/heap.h"
+#include "base/page.h"
 #include "runtime/standins.h"
 
 #include "arch/x86_64/syscall.h"
@@ -24,7 +25,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { FILTER_BITS = 1 << 20, WORD_BITS = 32, FIRST_ROOM = 4096, PAGE = 4096 };
+enum { FILTER_BITS = 1 << 20, WORD_BITS = 32, FIRST_ROOM = 4096 };
 
 /*
  * Neighbours in memory are neighbours here: a program that frees what lies together needs few lines
@@ -34,7 +35,7 @@ enum { FILTER_BITS = 1 << 20, WORD_BITS = 32, FIRST_ROOM = 4096, PAGE = 4096 };
 static struct {
     uint32_t maybe[FILTER_BITS / WORD_BITS];
     uint8_t count[FILTER_BITS]; /* blocks that want this bit; 255 and more stay */
-} filter __attribute__((aligned(PAGE)));
+} filter __attribute__((aligned(PAGE_BYTES)));
 
 static inline uint32_t bit_of(uint64_t address)
 {

@@ -6,6 +6,7 @@
  * Memory that may not be touched (PROT_NONE) is only a range of addresses, and no memory in use.
  */
 #undef _FILE_OFFSET_BITS /* or mmap and mmap64 were one */
+#include "base/page.h"
 #include "runtime/heap.h"
 #include "runtime/standins.h"
 
@@ -14,17 +15,12 @@
 #include <stdarg.h>
 #include <sys/mman.h>
 
-enum { PAGE = 4096, FIRST_ROOM = 1024 };
+enum { FIRST_ROOM = 1024 };
 
 struct heap_map {
     uint64_t start, end;
     struct heap_block block;
 };
-
-static uint64_t whole_pages(uint64_t bytes)
-{
-    return (bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-}
 
 /* Under the lock. */
 static void add_map(const struct heap_map *map)
@@ -83,7 +79,8 @@ static void forget_range(uint64_t start, uint64_t end)
 
 static void count_map(void *memory, uint64_t bytes, const void *function)
 {
-    struct heap_map map = {.start = (uint64_t)memory, .end = (uint64_t)memory + whole_pages(bytes)};
+    struct heap_map map = {.start = (uint64_t)memory,
+                           .end = (uint64_t)memory + page_round_up(bytes)};
     if (!heap_charge(map.start, bytes, function, &map.block))
         return;
     uint64_t mask = heap_lock();
@@ -97,7 +94,7 @@ static void *mapped(void *memory, uint64_t bytes, int protection, int flags, con
     if (memory == MAP_FAILED || !guest->arena || !(guest->arena->events.mask & EVENTS_OF_MEMORY))
         return memory;
     if (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) /* what was there is gone */
-        forget_range((uint64_t)memory, (uint64_t)memory + whole_pages(bytes));
+        forget_range((uint64_t)memory, (uint64_t)memory + page_round_up(bytes));
     if ((flags & MAP_ANONYMOUS) && protection != PROT_NONE && charge_wanted(EVENTS_OF_MEMORY) &&
         !heap_is_allocator(caller))
         count_map(memory, bytes, function);
@@ -123,7 +120,7 @@ MAPS(mmap64, off64_t)
 STANDS_IN_FOR(int, munmap, (void *, size_t))
 EXPORTED int munmap(void *memory, size_t bytes)
 {
-    forget_range((uint64_t)memory, (uint64_t)memory + whole_pages(bytes));
+    forget_range((uint64_t)memory, (uint64_t)memory + page_round_up(bytes));
     return REAL(munmap)(memory, bytes);
 }
 
@@ -140,8 +137,8 @@ EXPORTED void *mremap(void *memory, size_t bytes, size_t new_bytes, int flags, .
     void *moved = REAL(mremap)(memory, bytes, new_bytes, flags, wanted);
     if (moved == MAP_FAILED)
         return moved;
-    forget_range((uint64_t)memory, (uint64_t)memory + whole_pages(bytes));
-    forget_range((uint64_t)moved, (uint64_t)moved + whole_pages(new_bytes));
+    forget_range((uint64_t)memory, (uint64_t)memory + page_round_up(bytes));
+    forget_range((uint64_t)moved, (uint64_t)moved + page_round_up(new_bytes));
     if (was_known && charge_wanted(EVENTS_OF_MEMORY))
         count_map(moved, new_bytes, (const void *)real_mremap);
     return moved;

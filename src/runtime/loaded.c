@@ -1,5 +1,6 @@
 #include "runtime/loaded.h"
 
+#include "base/page.h"
 #include "runtime/arena_format.h"
 #include "unwind/memory.h"
 
@@ -10,8 +11,6 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
-
-enum { PAGE = 4096 };
 
 const struct r_debug *loaded_linker = &_r_debug;
 
@@ -56,7 +55,7 @@ static bool find_range(struct loaded *m)
         m->start = low < m->start ? low : m->start;
         m->end = high > m->end ? high : m->end;
     }
-    m->start &= ~(uint64_t)(PAGE - 1);
+    m->start = page_start(m->start);
     return m->start < m->end;
 }
 
@@ -186,7 +185,7 @@ static bool take_vdso(struct loaded *m, const ElfW(Dyn) * dynamic)
     m->path = "[vdso]";
     m->kind = MODULE_VDSO;
     bool is_there = try_header(m, m->bias, dynamic);
-    m->end = (m->end + PAGE - 1) & ~(uint64_t)(PAGE - 1); /* the kernel maps whole pages */
+    m->end = page_round_up(m->end); /* the kernel maps whole pages */
     return is_there;
 }
 

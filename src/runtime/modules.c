@@ -26,7 +26,7 @@
 #include <sys/syscall.h>
 
 /* Pages of the arrays are only there when they are used. */
-enum { MOST_MODULES = 16384, PAGE = 4096 };
+enum { MOST_MODULES = 16384 };
 
 struct known_module {
     uint64_t path_hash, bias;

@@ -1,5 +1,6 @@
 #include "runtime/own_stack.h"
 
+#include "base/page.h"
 #include "runtime/faults.h"
 #include "runtime/process.h"
 #include "runtime/thread.h"
@@ -16,14 +17,14 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 
-enum { PAGE = 4096, RED_ZONE = 128, LEAST_BYTES = 2048 };
+enum { RED_ZONE = 128, LEAST_BYTES = 2048 };
 
 #define AUTODISARM (1u << 31) /* SS_AUTODISARM */
 
 /* Below it a page that cannot be written to. */
-enum { MAPPED = 17 * PAGE };
+enum { MAPPED = 17 * PAGE_BYTES };
 
-static_assert(PAGE + OWN_STACK_BYTES + sizeof(struct own_stack) <= MAPPED &&
+static_assert(PAGE_BYTES + OWN_STACK_BYTES + sizeof(struct own_stack) <= MAPPED &&
                   OWN_STACK_BYTES % 16 == 0,
               "the stack and what is known of it");
 static_assert(offsetof(ucontext_t, uc_stack.ss_sp) == CONTEXT_STACK &&
@@ -104,8 +105,8 @@ static struct own_stack *make(void)
         raw_mmap(MAPPED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
     if (!memory)
         return NULL;
-    raw_syscall3(SYS_mprotect, (long)memory, PAGE, PROT_NONE);
-    struct own_stack *own = (void *)(memory + PAGE + OWN_STACK_BYTES);
+    raw_syscall3(SYS_mprotect, (long)memory, PAGE_BYTES, PROT_NONE);
+    struct own_stack *own = (void *)(memory + PAGE_BYTES + OWN_STACK_BYTES);
     own->magic = OWN_STACK_MAGIC;
     return own;
 }

@@ -2,6 +2,7 @@
  * The beginning: before every constructor of the program and its libraries (-z initfirst), and
  * again in each child that is forked.
  */
+#include "base/page.h"
 #include "runtime/blocking.h"
 #include "runtime/channel_format.h"
 #include "runtime/edit/live.h"
@@ -22,8 +23,8 @@ struct guest *guest = &nobody;
 
 static bool make_wiped_page(void)
 {
-    void *page = raw_mmap(4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-    if (!page || raw_syscall3(SYS_madvise, (long)page, 4096, MADV_WIPEONFORK) < 0)
+    void *page = raw_mmap(PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    if (!page || raw_syscall3(SYS_madvise, (long)page, PAGE_BYTES, MADV_WIPEONFORK) < 0)
         return false;
     guest = page;
     return true;

@@ -3,6 +3,7 @@
  * sees to it that little of the program's time goes there. event.c has what makes the kernel send
  * it.
  */
+#include "base/page.h"
 #include "runtime/blocking.h"
 #include "runtime/charge.h"
 #include "runtime/engine.h"
@@ -14,9 +15,7 @@
 
 #include <string.h>
 
-enum { PAGE = 4096 };
-
-static_assert(SAMPLE_SIGNAL_NUMBER == SAMPLE_SIGNAL && SAMPLE_ROOM < PAGE &&
+static_assert(SAMPLE_SIGNAL_NUMBER == SAMPLE_SIGNAL && SAMPLE_ROOM < PAGE_BYTES &&
                   offsetof(struct thread, stack_start) == THREAD_STACK_START &&
                   offsetof(struct thread, stack_end) == THREAD_STACK_END &&
                   SIG_SETMASK_NUMBER == SIG_SETMASK &&

@@ -26,7 +26,7 @@ static bool find_page(struct walk_memory *m, uint64_t address)
 {
     if (address + 8 < address || !memory_can_be_read(address))
         return false;
-    uint64_t start = address & ~(uint64_t)(PAGE_BYTES - 1);
+    uint64_t start = page_start(address);
     uint64_t end = ((address + 7) | (PAGE_BYTES - 1)) + 1;
     /* Stacks are walked upwards: a page that continues the known range joins it. */
     m->start = start == m->end && m->end ? m->start : start;

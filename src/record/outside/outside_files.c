@@ -104,7 +104,7 @@ bool outside_file_bias(const struct outside_file *f, const struct outside_mappin
     const struct outside_segment *found = NULL;
     for (size_t i = 0; i < f->segments.count; i++) {
         const struct outside_segment *s = &f->segments.items[i];
-        uint64_t first = s->file_offset & ~(uint64_t)(PAGE_BYTES - 1);
+        uint64_t first = page_start(s->file_offset);
         if (m->file_offset >= first && m->file_offset < s->file_offset + s->bytes &&
             (!found || s->is_code))
             found = s;

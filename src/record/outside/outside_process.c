@@ -1,5 +1,7 @@
 #include "record/outside/outside_process.h"
 
+#include "base/page.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -152,9 +154,9 @@ void outside_process_map(struct outside_process *p, struct outside_files *files,
         const struct map_header *h = m.file->map->header;
         w.base = m.bias + h->base;
         w.tables = &m.file->map->tables;
-        if (w.base <= w.start && w.end <= ((w.base + h->span + 4095) & ~UINT64_C(4095))) {
+        if (w.base <= w.start && w.end <= page_round_up(w.base + h->span)) {
             w.start = w.base;
-            w.end = (w.base + h->span + 4095) & ~UINT64_C(4095);
+            w.end = page_round_up(w.base + h->span);
         }
     } else {
         m.file = NULL; /* its offsets could not be told */

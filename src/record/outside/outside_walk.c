@@ -1,5 +1,6 @@
 #include "record/outside/outside_walk.h"
 
+#include "base/page.h"
 #include "record/kernel_names.h"
 #include "record/outside/outside_base.h"
 
@@ -8,7 +9,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-enum { PAGE = 4096, LARGE_FRAME = 1 << 20, OUTSIDE_SP = PERF_REG_X86_SP };
+enum { LARGE_FRAME = 1 << 20, OUTSIDE_SP = PERF_REG_X86_SP };
 
 static void take_registers(const uint64_t *from, struct walk_registers *r)
 {
@@ -81,15 +82,15 @@ static bool find_code(struct walk_memory *memory, const struct outside_process *
 static bool find_made_code(struct walk_memory *memory, const struct outside_process *p,
                            uint64_t address)
 {
-    static char page[PAGE];
-    uint64_t start = address & ~(uint64_t)(PAGE - 1);
+    static char page[PAGE_BYTES];
+    uint64_t start = page_start(address);
     if (!outside_process_has_made(p, address))
         return false;
-    struct iovec to = {page, PAGE}, from = {(void *)(uintptr_t)start, PAGE};
-    if (process_vm_readv((pid_t)p->pid, &to, 1, &from, 1, 0) != PAGE)
+    struct iovec to = {page, PAGE_BYTES}, from = {(void *)(uintptr_t)start, PAGE_BYTES};
+    if (process_vm_readv((pid_t)p->pid, &to, 1, &from, 1, 0) != PAGE_BYTES)
         return false;
     memory->start = start;
-    memory->end = start + PAGE;
+    memory->end = start + PAGE_BYTES;
     memory->bias = (uint64_t)(uintptr_t)page - start;
     return true;
 }

@@ -20,8 +20,6 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { PAGE = 4096 };
-
 enum detach_state { ATTACHED, ROOMS_LEFT, DETACHED };
 static _Atomic uint32_t state;
 

@@ -5,6 +5,7 @@
  *
  * Whatever cannot be changed safely is left as it is, and counted.
  */
+#include "base/page.h"
 #include "runtime/edit/edited.h"
 
 #include "arch/x86_64/syscall.h"
@@ -16,7 +17,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-enum { PAGE = 4096, COMMON_BYTES = 64, COMMON_CFI_BYTES = 32 };
+enum { COMMON_BYTES = 64, COMMON_CFI_BYTES = 32 };
 
 static int protection_of(uint32_t flags)
 {
@@ -32,9 +33,8 @@ static bool protect(const struct edit_request *r, bool writable)
     for (unsigned i = 0; i < r->header_count; i++) {
         if (headers[i].p_type != PT_LOAD || !(headers[i].p_flags & PF_X))
             continue;
-        uint64_t start = (r->bias + headers[i].p_vaddr) & ~(uint64_t)(PAGE - 1);
-        uint64_t end =
-            (r->bias + headers[i].p_vaddr + headers[i].p_filesz + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+        uint64_t start = page_start(r->bias + headers[i].p_vaddr);
+        uint64_t end = page_round_up(r->bias + headers[i].p_vaddr + headers[i].p_filesz);
         int how = protection_of(headers[i].p_flags) | (writable ? PROT_WRITE : 0);
         done &= raw_syscall3(SYS_mprotect, (long)start, (long)(end - start), how) >= 0;
     }

@@ -10,6 +10,7 @@
  *
  * The linker is asked first: nearly all addresses are those of its modules.
  */
+#include "base/page.h"
 #include "runtime/edit/stub_region.h"
 
 #include "runtime/standins.h"
@@ -55,10 +56,10 @@ static int take_first(struct dl_phdr_info *info, size_t bytes, void *out)
 /* Is it an unwinder's argument, and does it look for an address in a region? */
 static bool asks_for_region(const void *argument, struct region_view *out)
 {
-    enum { WORDS = 3, NEAR = 64 << 10, PAGE = 4096 };
+    enum { WORDS = 3, NEAR = 64 << 10 };
     const uint64_t *words = argument, at = (uint64_t)argument, last = at + 8ul * (WORDS - 1);
     if (!region_any() || at % 8 || at - (uint64_t)__builtin_frame_address(0) > NEAR ||
-        (at / PAGE != last / PAGE && !memory_can_be_read(last)))
+        (at / PAGE_BYTES != last / PAGE_BYTES && !memory_can_be_read(last)))
         return false;
     for (unsigned i = 0; i < WORDS; i++)
         if (region_find(words[i], out))

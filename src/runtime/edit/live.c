@@ -65,13 +65,14 @@
 #include "runtime/edit/live.h"
 
 #include "arch/x86_64/syscall.h"
+#include "base/page.h"
 #include "runtime/edit/observe.h"
 #include "runtime/process.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { PAGE = 4096, JUMP_BYTES = 5, SHORT_JUMP_BYTES = 2 };
+enum { JUMP_BYTES = 5, SHORT_JUMP_BYTES = 2 };
 
 /* What the sites are to hold. */
 enum stage { AS_BEFORE, CLOSED, REPLACED, STAGES };
@@ -104,11 +105,6 @@ static bool are_same(const uint8_t *a, const uint8_t *b, uint64_t count)
         if (a[i] != b[i])
             return false;
     return true;
-}
-
-static uint64_t page_of(uint64_t address)
-{
-    return address & ~(uint64_t)(PAGE - 1);
 }
 
 static uint64_t end_of(const struct live_site *s)
@@ -145,7 +141,7 @@ static uint32_t swapped_count;
 
 static uint64_t *place_of(uint64_t page)
 {
-    uint64_t at = page / PAGE * UINT64_C(0x9e3779b97f4a7c15) >> 40;
+    uint64_t at = page / PAGE_BYTES * UINT64_C(0x9e3779b97f4a7c15) >> 40;
     while (swapped[at % SWAPPED_ROOM] && swapped[at % SWAPPED_ROOM] != page)
         at++;
     return &swapped[at % SWAPPED_ROOM];
@@ -162,11 +158,11 @@ bool live_swap(const uint8_t *from, uint64_t at, uint64_t bytes)
 /* Pages side by side that the sites from `first` on are on. Returns the first site behind them. */
 static uint32_t next_run(const struct change *c, uint32_t first, uint64_t *start, uint64_t *end)
 {
-    *start = page_of(c->sites[first].address);
-    *end = page_of(end_of(&c->sites[first]) - 1) + PAGE;
+    *start = page_start(c->sites[first].address);
+    *end = page_start(end_of(&c->sites[first]) - 1) + PAGE_BYTES;
     uint32_t i = first + 1;
-    for (; i < c->count && page_of(c->sites[i].address) <= *end; i++)
-        *end = page_of(end_of(&c->sites[i]) - 1) + PAGE;
+    for (; i < c->count && page_start(c->sites[i].address) <= *end; i++)
+        *end = page_start(end_of(&c->sites[i]) - 1) + PAGE_BYTES;
     return i;
 }
 
@@ -269,7 +265,7 @@ static uint32_t count_runs(const struct change *c)
     uint32_t runs = 0, more = 0;
     for (uint32_t i = 0; i < c->count; runs++) {
         i = next_run(c, i, &start, &end);
-        for (; start < end; start += PAGE)
+        for (; start < end; start += PAGE_BYTES)
             more += !*place_of(start);
     }
     return swapped_count + more <= MOST_SWAPPED ? runs : 0;
@@ -281,7 +277,7 @@ static void note_swapped(const struct change *c)
     uint64_t start, end;
     for (uint32_t i = 0; i < c->count;) {
         i = next_run(c, i, &start, &end);
-        for (; start < end; start += PAGE) {
+        for (; start < end; start += PAGE_BYTES) {
             uint64_t *place = place_of(start);
             swapped_count += !*place;
             *place = start;
@@ -370,8 +366,8 @@ bool live_replace(const struct live_text *text, const struct live_site *sites, u
                            .sites = sites,
                            .count = count,
                            .own_frame = (uint64_t)__builtin_frame_address(0)};
-        c.start = page_of(sites[0].address);
-        c.bytes = page_of(end_of(&sites[count - 1]) - 1) + PAGE - c.start;
+        c.start = page_start(sites[0].address);
+        c.bytes = page_start(end_of(&sites[count - 1]) - 1) + PAGE_BYTES - c.start;
         done = change(&c, patience_ns);
         __atomic_store_n((uint32_t *)&lock, 0, __ATOMIC_RELEASE);
     }

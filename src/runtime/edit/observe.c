@@ -20,6 +20,7 @@
 #include "runtime/edit/observe.h"
 
 #include "arch/x86_64/syscall.h"
+#include "base/page.h"
 #include "base/search.h"
 #include "runtime/process.h"
 
@@ -33,7 +34,6 @@
 #include <ucontext.h>
 
 enum {
-    PAGE = 4096,
     PERIOD_NS = 25000, /* of the clock: half as often as the kernel allows */
     STACK_BYTES = 32 << 10,
     RING_BYTES = 64 << 10, /* room for one record */
@@ -129,11 +129,11 @@ static bool leads_outside(const struct observation *o, const uint64_t *words, ui
 /* Reads words of a stack that may not be there; how many came. */
 static uint64_t read_words(const struct observation *o, uint64_t at, uint64_t end)
 {
-    enum { PIECES = STACK_BYTES / PAGE };
+    enum { PIECES = STACK_BYTES / PAGE_BYTES };
     struct iovec here = {o->text, STACK_BYTES}, there[PIECES];
     unsigned pieces = 0;
     for (uint64_t from = at; pieces < PIECES && from < end; pieces++) {
-        uint64_t page_end = (from & ~(uint64_t)(PAGE - 1)) + PAGE;
+        uint64_t page_end = page_start(from) + PAGE_BYTES;
         uint64_t to = page_end < end ? page_end : end;
         there[pieces] = (struct iovec){(void *)from, to - from};
         from = to;
@@ -277,14 +277,14 @@ static void watch(struct watched *w)
     if (fd < 0)
         return;
     /* Writable: then the kernel keeps the first record, and writes no others over it. */
-    w->ring = raw_mmap(PAGE + RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd);
+    w->ring = raw_mmap(PAGE_BYTES + RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd);
     raw_syscall3(SYS_close, fd, 0, 0); /* the mapping keeps it alive */
 }
 
 static void unwatch(struct watched *w)
 {
     if (w->ring)
-        raw_syscall3(SYS_munmap, (long)w->ring, PAGE + RING_BYTES, 0);
+        raw_syscall3(SYS_munmap, (long)w->ring, PAGE_BYTES + RING_BYTES, 0);
     w->ring = NULL;
 }
 
@@ -302,7 +302,7 @@ static bool tick_is_outside(const struct observation *o, uint32_t tid, const str
 /* Has it ticked, and was it outside then? Otherwise it ticks again. */
 static bool was_outside(const struct observation *o, struct watched *w)
 {
-    const uint8_t *records = (const uint8_t *)w->ring + PAGE;
+    const uint8_t *records = (const uint8_t *)w->ring + PAGE_BYTES;
     uint64_t head = __atomic_load_n(&w->ring->data_head, __ATOMIC_ACQUIRE);
     if (!head)
         return false;

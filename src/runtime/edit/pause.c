@@ -6,6 +6,7 @@
  * stand between two instructions that become one. So a process goes on counting only if it has no
  * other threads then; otherwise its calls are not counted any more, and a message says so.
  */
+#include "base/page.h"
 #include "runtime/edit/edited.h"
 
 #include "arch/x86_64/syscall.h"
@@ -21,8 +22,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-
-enum { PAGE = 4096 };
 
 static bool is_paused;
 
@@ -46,9 +45,9 @@ static bool keep_edited(struct pristine *p, int file)
     if (!copy)
         return false;
     raw_syscall3(SYS_mprotect, (long)copy, (long)p->bytes, PROT_READ | PROT_WRITE);
-    for (uint64_t at = 0; at < p->bytes; at += PAGE)
-        if (memcmp((const void *)(p->start + at), copy + at, PAGE) != 0)
-            memcpy(copy + at, (const void *)(p->start + at), PAGE);
+    for (uint64_t at = 0; at < p->bytes; at += PAGE_BYTES)
+        if (memcmp((const void *)(p->start + at), copy + at, PAGE_BYTES) != 0)
+            memcpy(copy + at, (const void *)(p->start + at), PAGE_BYTES);
     raw_syscall3(SYS_mprotect, (long)copy, (long)p->bytes, PROT_READ);
     p->edited = copy;
     return true;

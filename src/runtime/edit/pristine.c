@@ -3,6 +3,7 @@
  * the place of the edited ones in one system call (live.c says why that is safe). And what has to
  * be known of other threads for that.
  */
+#include "base/page.h"
 #include "runtime/edit/edited.h"
 
 #include "arch/x86_64/syscall.h"
@@ -13,8 +14,6 @@
 #include <link.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-
-enum { PAGE = 4096 };
 
 static void copy(uint8_t *to, const uint8_t *from, uint64_t count)
 {
@@ -36,11 +35,11 @@ void pristine_map(struct edited_module *m, const struct edit_request *r)
         const ElfW(Phdr) *h = &headers[i];
         if (h->p_type != PT_LOAD || !(h->p_flags & PF_X))
             continue;
-        uint64_t before = h->p_vaddr & (PAGE - 1); /* in the first page */
+        uint64_t before = h->p_vaddr & (PAGE_BYTES - 1); /* in the first page */
         struct pristine *p = &m->pristine[m->pristine_count];
         *p = (struct pristine){0};
         p->start = r->bias + h->p_vaddr - before;
-        p->bytes = (before + h->p_filesz + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+        p->bytes = page_round_up(before + h->p_filesz);
         p->offset = h->p_offset - before;
         for (unsigned k = 0; k < 2; k++)
             p->copies[k] = pristine_copy(p, r->file);

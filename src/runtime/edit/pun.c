@@ -11,6 +11,7 @@
  * A page may serve many sites of its module. Each takes a mapping, of which a process has 65,530:
  * their number is limited.
  */
+#include "base/page.h"
 #include "runtime/edit/edited.h"
 
 #include "arch/x86_64/syscall.h"
@@ -19,7 +20,6 @@
 #include <sys/mman.h>
 
 enum {
-    PAGE = 4096,
     MOST_PAGES = 8192, /* in a process */
     MOST_TRIES = 16,   /* for one site and number of prefixes */
     JUMP_BYTES = 5,
@@ -29,8 +29,8 @@ enum {
 
 /* A page while its module is edited. */
 struct pun_page {
-    uint64_t address;         /* 0: a free place of the table */
-    uint64_t used[PAGE / 64]; /* one bit for each byte */
+    uint64_t address;               /* 0: a free place of the table */
+    uint64_t used[PAGE_BYTES / 64]; /* one bit for each byte */
 };
 
 struct puns {
@@ -50,7 +50,7 @@ static uint32_t pages_in_process;
 
 static struct pun_page *place_of(const struct puns *p, uint64_t address)
 {
-    uint64_t at = (address / PAGE * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
+    uint64_t at = (address / PAGE_BYTES * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
     while (p->table[at & (p->room - 1)].address && p->table[at & (p->room - 1)].address != address)
         at++;
     return &p->table[at & (p->room - 1)];
@@ -66,7 +66,7 @@ static uint64_t find_room(const struct pun_page *page, struct window w, uint32_t
 {
     uint64_t start = w.start > page->address ? w.start - page->address : 0;
     uint64_t end = w.start + w.places - page->address; /* may lie behind the page */
-    while (start < end && start + bytes <= PAGE) {
+    while (start < end && start + bytes <= PAGE_BYTES) {
         uint32_t free = 0;
         while (free < bytes && !is_used(page, (uint32_t)start + free))
             free++;
@@ -83,25 +83,25 @@ static uint64_t find_room(const struct pun_page *page, struct window w, uint32_t
  */
 static bool is_allowed(const struct puns *p, uint64_t page, bool near_heap)
 {
-    const uint64_t lowest = 1 << 20, highest = (UINT64_C(1) << 47) - 2 * PAGE, room = 1 << 30;
+    const uint64_t lowest = 1 << 20, highest = (UINT64_C(1) << 47) - 2 * PAGE_BYTES, room = 1 << 30;
     const uint64_t sanitizers = 0x7fff7000; /* where theirs begins */
     uint64_t behind_heap = page - p->heap, below_stack = p->stack - page;
     if (page < lowest || page > highest || below_stack < room)
         return false;
-    if (page >= sanitizers - 4 * PAGE && page < UINT64_C(1) << 32)
+    if (page >= sanitizers - 4 * PAGE_BYTES && page < UINT64_C(1) << 32)
         return false;
     return behind_heap >= (near_heap ? room / 4 : room);
 }
 
 static struct pun_page *map_page(struct puns *p, uint64_t address)
 {
-    if (pages_in_process == MOST_PAGES || !region_map_at(address, PAGE))
+    if (pages_in_process == MOST_PAGES || !region_map_at(address, PAGE_BYTES))
         return NULL;
     pages_in_process++;
     p->count++;
     struct pun_page *page = place_of(p, address);
     page->address = address;
-    for (uint8_t *at = (uint8_t *)address; at < (uint8_t *)address + PAGE; at++)
+    for (uint8_t *at = (uint8_t *)address; at < (uint8_t *)address + PAGE_BYTES; at++)
         *at = 0xcc;
     return page;
 }
@@ -111,14 +111,14 @@ enum search { SHARED, NEW, NEW_NEAR_HEAP, SEARCHES };
 
 static uint64_t search(struct puns *p, struct window w, uint32_t bytes, enum search how)
 {
-    uint64_t first = w.start & ~(uint64_t)(PAGE - 1),
-             pages = (w.start + w.places - first) / PAGE + 1;
-    uint64_t step = how == SHARED || pages < MOST_TRIES ? PAGE : pages / MOST_TRIES * PAGE;
+    uint64_t first = page_start(w.start), pages = (w.start + w.places - first) / PAGE_BYTES + 1;
+    uint64_t step =
+        how == SHARED || pages < MOST_TRIES ? PAGE_BYTES : pages / MOST_TRIES * PAGE_BYTES;
     for (uint64_t address = first; address < w.start + w.places; address += step) {
         struct pun_page *page = place_of(p, address);
         if (how == SHARED ? !page->address
                           : page->address || !is_allowed(p, address, how == NEW_NEAR_HEAP) ||
-                                w.start > address + PAGE - bytes)
+                                w.start > address + PAGE_BYTES - bytes)
             continue;
         if (!page->address && !(page = map_page(p, address)))
             continue;
@@ -138,10 +138,10 @@ static bool reaches(uint64_t from, uint64_t to)
 /* The jump from a place in a page to the stub. */
 static void write_jump(struct puns *p, uint64_t place, uint64_t stub, uint32_t bytes)
 {
-    struct pun_page *page = place_of(p, place & ~(uint64_t)(PAGE - 1));
+    struct pun_page *page = place_of(p, page_start(place));
     uint8_t *at = (uint8_t *)place;
     for (uint32_t i = 0; i < bytes; i++)
-        page->used[(place % PAGE + i) / 64] |= UINT64_C(1) << (place % PAGE + i) % 64;
+        page->used[(place % PAGE_BYTES + i) / 64] |= UINT64_C(1) << (place % PAGE_BYTES + i) % 64;
     uint64_t number = bytes == JUMP_BYTES ? stub - (place + JUMP_BYTES) : stub;
     if (bytes == JUMP_BYTES) {
         *at++ = 0xe9;
@@ -201,7 +201,7 @@ static void keep_pages(const struct puns *p, struct edited_module *m)
         uint64_t address = p->table[i].address;
         if (!address)
             continue;
-        raw_syscall3(SYS_mprotect, (long)address, PAGE, PROT_READ | PROT_EXEC);
+        raw_syscall3(SYS_mprotect, (long)address, PAGE_BYTES, PROT_READ | PROT_EXEC);
         m->pun_pages[count++] = address;
     }
     for (uint32_t gap = count / 2; gap; gap /= 2)
@@ -256,7 +256,7 @@ uint32_t pun_sites(struct edited_module *m, uint32_t sites)
 void pun_forget(struct edited_module *m)
 {
     for (uint32_t i = 0; i < m->pun_page_count; i++)
-        raw_syscall3(SYS_munmap, (long)m->pun_pages[i], PAGE, 0);
+        raw_syscall3(SYS_munmap, (long)m->pun_pages[i], PAGE_BYTES, 0);
     pages_in_process -= m->pun_page_count;
     m->pun_page_count = 0;
 }
@@ -264,7 +264,7 @@ void pun_forget(struct edited_module *m)
 uint64_t pun_leads_to(const struct edited_module *m, uint64_t pc)
 {
     uint32_t i;
-    SEARCH(i, m->pun_page_count, m->pun_pages[i] + PAGE <= pc);
+    SEARCH(i, m->pun_page_count, m->pun_pages[i] + PAGE_BYTES <= pc);
     if (i == m->pun_page_count || pc < m->pun_pages[i])
         return 0;
     const uint8_t *at = (const uint8_t *)pc;

@@ -2,6 +2,7 @@
 #include "runtime/edit/stub_region.h"
 
 #include "arch/x86_64/syscall.h"
+#include "base/page.h"
 #include "runtime/edit/jit_list.h"
 #include "runtime/edit/stub_cfi.h"
 
@@ -10,18 +11,13 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-enum { PAGE = 4096, MOST_REGIONS = 4096, LARGE = 8 << 20 };
-
-static uint64_t whole_pages(uint64_t bytes)
-{
-    return (bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-}
+enum { MOST_REGIONS = 4096, LARGE = 8 << 20 };
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
 uint8_t *region_map_at(uint64_t place, uint64_t bytes)
 {
-    place &= ~(uint64_t)(PAGE - 1);
+    place = page_start(place);
     long got =
         raw_syscall6(SYS_mmap, (long)place, (long)bytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
@@ -61,8 +57,8 @@ static bool may_have_file(uint64_t bytes)
  */
 static void map_file(const struct region *r)
 {
-    const uint64_t bytes = r->head_bytes + PAGE;
-    uint8_t *tail = r->start + r->bytes - PAGE;
+    const uint64_t bytes = r->head_bytes + PAGE_BYTES;
+    uint8_t *tail = r->start + r->bytes - PAGE_BYTES;
     if (!may_have_file(bytes))
         return;
     long fd = raw_syscall3(SYS_memfd_create, (long)"calltrail-stubs", MFD_CLOEXEC, 0);
@@ -71,7 +67,7 @@ static void map_file(const struct region *r)
     if (raw_syscall3(SYS_ftruncate, fd, (long)bytes, 0) == 0) {
         raw_syscall6(SYS_mmap, (long)r->start, (long)r->head_bytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_FIXED, fd, 0);
-        raw_syscall6(SYS_mmap, (long)tail, PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd,
+        raw_syscall6(SYS_mmap, (long)tail, PAGE_BYTES, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd,
                      (long)r->head_bytes);
     }
     raw_syscall3(SYS_close, fd, 0, 0);
@@ -165,7 +161,7 @@ static void write_segments(struct head *h, const struct region *r, const struct 
     load->p_vaddr = load->p_paddr = (uint64_t)r->start;
     load->p_filesz = r->head_bytes;
     load->p_memsz = r->bytes;
-    load->p_align = PAGE;
+    load->p_align = PAGE_BYTES;
     frame->p_type = PT_GNU_EH_FRAME;
     frame->p_flags = PF_R;
     frame->p_offset = (uint64_t)(cfi->eh_frame_hdr - r->start);
@@ -241,10 +237,10 @@ bool region_find(uint64_t address, struct region_view *out)
 bool region_map(struct region *r, uint64_t low, uint64_t high, uint64_t code_bytes,
                 uint64_t data_bytes, uint64_t cfi_bytes)
 {
-    r->head_bytes = whole_pages(sizeof(struct head) + STUB_CFI_BYTES + cfi_bytes);
-    r->code_bytes = whole_pages(code_bytes);
-    r->data_bytes = whole_pages(data_bytes);
-    r->bytes = r->head_bytes + r->code_bytes + r->data_bytes + PAGE;
+    r->head_bytes = page_round_up(sizeof(struct head) + STUB_CFI_BYTES + cfi_bytes);
+    r->code_bytes = page_round_up(code_bytes);
+    r->data_bytes = page_round_up(data_bytes);
+    r->bytes = r->head_bytes + r->code_bytes + r->data_bytes + PAGE_BYTES;
     r->start = map_near(low, high, r->bytes);
     if (!r->start)
         return false;

@@ -1,3 +1,4 @@
+#include "base/page.h"
 #include "runtime/exact/exact.h"
 
 #include "arch/x86_64/syscall.h"
@@ -6,7 +7,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { PAGE = 4096, FIRST_ENTRIES = 64, FIRST_CHUNK = 4 << 10, LARGEST_CHUNK = 256 << 10 };
+enum { FIRST_ENTRIES = 64, FIRST_CHUNK = 4 << 10, LARGEST_CHUNK = 256 << 10 };
 
 static const uint64_t SPARE_BYTES = UINT64_C(16) << 20; /* tables of 250,000 entries */
 
@@ -41,15 +42,15 @@ static struct other_entry *new_table(struct records *r, uint32_t room)
 static void free_table(const struct records *r, struct other_entry *table, uint32_t room)
 {
     const char *start = (const char *)table;
-    const uint64_t page = PAGE, bytes = table_bytes(room);
+    const uint64_t bytes = table_bytes(room);
     if (!table || is_confined())
         return;
     if (start < r->spare || start >= r->spare + SPARE_BYTES) {
         raw_syscall3(SYS_munmap, (long)table, (long)bytes, 0);
         return;
     }
-    uint64_t first = ((uint64_t)(uintptr_t)start + page - 1) & ~(page - 1);
-    uint64_t end = ((uint64_t)(uintptr_t)start + bytes) & ~(page - 1);
+    uint64_t first = page_round_up((uint64_t)(uintptr_t)start);
+    uint64_t end = page_start((uint64_t)(uintptr_t)start + bytes);
     if (end > first)
         raw_syscall3(SYS_madvise, (long)first, (long)(end - first), MADV_DONTNEED);
 }
@@ -96,8 +97,8 @@ static bool new_chunk(struct records *r, uint64_t least)
         return false;
     uint64_t address = (uint64_t)(uintptr_t)(chunk + 1);
     if (room >= LARGEST_CHUNK && !is_confined()) /* all its pages at once: that is cheaper */
-        raw_syscall3(SYS_madvise, (long)((address + PAGE - 1) & ~(uint64_t)(PAGE - 1)),
-                     (long)(room & ~(uint64_t)(PAGE - 1)) - PAGE, MADV_POPULATE_WRITE);
+        raw_syscall3(SYS_madvise, (long)page_round_up(address), (long)page_start(room) - PAGE_BYTES,
+                     MADV_POPULATE_WRITE);
     chunk->start = (uint32_t)(sizeof *chunk + ((ARENA_RECORD_SHIFT - address) & (align - 1)));
     chunk->room = (uint32_t)room;
     struct exact_counts *counts = exact_counts_in(r->thread);

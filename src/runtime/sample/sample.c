@@ -2,6 +2,7 @@
  * Engine `sample`: a sample is the stack of the interrupted thread, walked, and one more in its
  * context. The walks of events (charge.c), and of other engines that take samples, are these, too.
  */
+#include "base/page.h"
 #include "runtime/charge.h"
 #include "runtime/engine.h"
 #include "runtime/sample/times.h"
@@ -15,7 +16,7 @@
 #include <string.h>
 #include <ucontext.h>
 
-enum { RED_ZONE = 128, PAGE = 4096 };
+enum { RED_ZONE = 128 };
 
 void sample_registers(const ucontext_t *context, struct walk_registers *r)
 {
@@ -58,7 +59,7 @@ void sample_learn_stack(struct thread *t, const struct walk_memory *memory, uint
     }
     while (sp - RED_ZONE < t->stack_start && t->stack_start - sp < MOST_AT_A_TIME &&
            memory_can_be_read(t->stack_start - 8))
-        t->stack_start -= PAGE;
+        t->stack_start -= PAGE_BYTES;
 }
 
 uint64_t sample_key(const struct walk_modules *modules, const struct walk_frame *f)
