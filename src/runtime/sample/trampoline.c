@@ -1,71 +1,23 @@
 #include "runtime/sample/trampoline.h"
 
-#include "runtime/own_stack.h"
-
 #include "arch/x86_64/syscall.h"
-#include "arch/x86_64/trampoline_layout.h"
+#include "base/page.h"
+#include "runtime/own_stack.h"
+#include "runtime/sample/marks.h"
 #include "runtime/sample/sample_format.h"
 
 #include <dlfcn.h>
-#include <errno.h>
-#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unwind.h>
 
-/*
- * An entry's state is the address of the slot that is marked, or one of these. The lowest bit says
- * that the mark is dead: it was left on the stack, or was written over, without a return.
- */
-enum { MARK_FREE = 0, MARK_BEING_SET = 2, MARK_DEAD = 1 };
-
-struct mark {
-    uint64_t real;          /* the return address; the stub pushes it, unwinders read it */
-    _Atomic uint64_t state; /* see above */
-    struct thread *owner;
-    void *exception; /* an unwinder has landed here with it */
-    uint32_t node;   /* whose returns are counted; in the arena of the process below */
-    uint32_t process;
-    uint32_t stamp; /* another one for each use */
-    uint32_t died;  /* by the table's clock */
-    /*
-     * It was on a stack that went on without returning to it. The program may have copied that
-     * stack away (greenlets), perhaps several with the same mark, and may bring them back at any
-     * time: the entry is for this slot and this address forever.
-     */
-    bool was_left;
-    uint8_t unused[15];
-};
-
-static_assert(sizeof(struct mark) == MARK_BYTES, "the assembly counts in it");
-
-struct mark trampoline_marks[MARK_COUNT] __attribute__((visibility("hidden"), aligned(64)));
-
-extern char trampoline_stubs[], trampoline_exit[];
+extern char trampoline_exit[];
 void *trampoline_bounce(uint32_t number, uint64_t sp) __attribute__((visibility("hidden")));
 void trampoline_resume(void *exception) __attribute__((visibility("hidden"), noreturn));
 
 static bool enabled;
 static uint32_t process_number; /* private memory: a child counts on from its parent's */
-static uint32_t table_clock;    /* counts what is asked of the table */
-static bool stacks_come_back;   /* the program puts stacks aside: a dead mark was alive again */
-
-static uint64_t word_of(uint32_t number)
-{
-    return (uint64_t)(uintptr_t)trampoline_stubs + (uint64_t)number * MARK_STUB_BYTES + 1;
-}
-
-static bool is_stub(uint64_t pc)
-{
-    return pc - (uint64_t)(uintptr_t)trampoline_stubs < (uint64_t)MARK_COUNT * MARK_STUB_BYTES;
-}
-
-static uint32_t number_of(uint64_t pc)
-{
-    return (uint32_t)((pc - (uint64_t)(uintptr_t)trampoline_stubs) / MARK_STUB_BYTES);
-}
 
 static uint64_t word_at(uint64_t slot)
 {
@@ -83,12 +35,6 @@ static bool replace_word(uint64_t slot, uint64_t expected, uint64_t word)
     return done;
 }
 
-static bool change_state(struct mark *m, uint64_t from, uint64_t to)
-{
-    return __atomic_compare_exchange_n((uint64_t *)&m->state, &from, to, false, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_RELAXED);
-}
-
 void trampoline_begin(void)
 {
     enum { ARCH_SHSTK_STATUS = 0x5005 };
@@ -103,107 +49,13 @@ bool trampoline_is_on(void)
     return enabled && !guest->arena->languages;
 }
 
-/* --- the table ------------------------------------------------------------------------------ */
-
-/*
- * Is the word still in memory? Nothing is touched that may be gone: the kernel compares, and says
- * which of the three it is: the same, another one, or no memory.
- */
-static bool is_still_there(const struct mark *m, uint64_t slot)
-{
-    static const struct timespec no_time;
-    uint32_t low_half = (uint32_t)word_of((uint32_t)(m - trampoline_marks));
-    long answer = raw_syscall6(SYS_futex, (long)slot, FUTEX_WAIT_PRIVATE, (long)low_half,
-                               (long)&no_time, 0, 0);
-    return answer != -EFAULT && (answer != -EAGAIN || stacks_come_back);
-}
-
-/*
- * An entry for this slot and address: one that was used for them before, or a free one, or one that
- * has been dead for long. Which one depends on what is marked, so the same mark finds its old entry
- * again. It is one of a few neighbours, others for each thread, so that a return meets stubs and
- * entries on pages that are in use anyway; when these are taken, it is any of the table.
- */
-enum { TRIES = 16 };
-
-struct search {
-    struct mark *window[TRIES];
-    struct mark *free_one, *oldest;
-};
-
-/* Looks at entries from `first` on, within `room` of them; true: there is one to be had. */
-static bool look_for_entry(struct search *s, uint32_t first, uint32_t place, uint32_t room,
-                           uint64_t slot, uint64_t real)
-{
-    enum { LONG_DEAD = 256 };
-    for (uint32_t i = 0; i < TRIES; i++) {
-        struct mark *m = &trampoline_marks[first + ((place + i) & (room - 1))];
-        uint64_t state = m->state;
-        s->window[i] = m;
-        bool is_the_same = state == (slot | MARK_DEAD) && m->real == real;
-        if (state == MARK_FREE || is_the_same) {
-            s->free_one = m; /* an older entry for the same would have been found on the way */
-            return true;
-        }
-        if ((state & MARK_DEAD) && !m->was_left && table_clock - m->died > LONG_DEAD &&
-            (!s->oldest || m->died - s->oldest->died > UINT32_MAX / 2))
-            s->oldest = m;
-    }
-    return false;
-}
-
-static struct mark *take_entry(const struct thread *t, uint64_t slot, uint64_t real)
-{
-    enum { NEIGHBOURS = 64 };
-    uint64_t hash = (slot ^ real << 20) * UINT64_C(0x9e3779b97f4a7c15);
-    uint32_t place = (uint32_t)(hash >> 40), first = t->tid * NEIGHBOURS & (MARK_COUNT - 1);
-    table_clock++; /* it need not be exact */
-    struct search s;
-    s.oldest = NULL;
-    if (look_for_entry(&s, first, place, NEIGHBOURS, slot, real) ||
-        look_for_entry(&s, 0, place, MARK_COUNT, slot, real)) {
-        uint64_t state = s.free_one->state;
-        return (state == MARK_FREE || state == (slot | MARK_DEAD)) &&
-                       change_state(s.free_one, state, MARK_BEING_SET)
-                   ? s.free_one
-                   : NULL;
-    }
-    struct mark *oldest = s.oldest;
-    uint64_t state = oldest ? oldest->state : 0;
-    if (oldest && !stacks_come_back)
-        return (state & MARK_DEAD) && change_state(oldest, state, MARK_BEING_SET) ? oldest : NULL;
-    for (uint32_t i = 0; i < TRIES && !is_confined(); i++) { /* on stacks that are gone */
-        struct mark *m = s.window[i];
-        state = m->state;
-        if (state > MARK_BEING_SET && !(state & MARK_DEAD) && !is_still_there(m, state) &&
-            change_state(m, state, MARK_BEING_SET))
-            return m;
-    }
-    return NULL;
-}
-
-/*
- * The mark is off the stack, or nobody will return to it. An unwinder that has seen it may still
- * ask for the address, and a stack that the program has put aside may come back with it.
- */
-static void declare_dead_from(struct mark *m, uint64_t state, uint64_t slot)
-{
-    m->died = table_clock;
-    change_state(m, state, slot | MARK_DEAD);
-}
-
-static void declare_dead(struct mark *m, uint64_t slot)
-{
-    declare_dead_from(m, slot, slot);
-}
-
 /* --- what walks see ------------------------------------------------------------------------- */
 
 static uint64_t real_address(struct walk_marks *walk, uint64_t word, uint64_t slot)
 {
     struct marks_met *met = (struct marks_met *)walk;
-    uint32_t number = number_of(word);
-    if (!is_stub(word) || word != word_of(number))
+    uint32_t number = mark_number(word);
+    if (!mark_is_stub(word) || word != mark_word(number))
         return 0;
     const struct mark *m = &trampoline_marks[number];
     uint64_t state = m->state;
@@ -235,10 +87,10 @@ static bool leave_trampoline(struct walk_marks *walk, const struct walk_memory *
     met->in_trampoline = true;
     if (*pc == (uint64_t)(uintptr_t)trampoline_exit)
         return read_stack(memory, *sp - 8, pc);
-    if (!is_stub(*pc))
+    if (!mark_is_stub(*pc))
         return false;
     if (byte < MARK_PUSHED_REAL) {
-        *pc = trampoline_marks[number_of(*pc)].real;
+        *pc = trampoline_marks[mark_number(*pc)].real;
         return true;
     }
     uint64_t pushed = byte < MARK_PUSHED_ALL ? 8 : 16;
@@ -276,7 +128,7 @@ static struct mark *current_mark(const struct thread *t)
 
 struct stack_mark trampoline_intact(const struct thread *t, uint64_t sp)
 {
-    uint64_t slot = t->mark.slot, word = word_of(t->mark.number);
+    uint64_t slot = t->mark.slot, word = mark_word(t->mark.number);
     if (!current_mark(t) || slot < sp || !is_on_own_stack(t, slot) || word_at(slot) != word)
         return (struct stack_mark){0};
     return (struct stack_mark){.word = word, .slot = slot, .frame = t->mark.frame};
@@ -290,7 +142,7 @@ void trampoline_forget(struct thread *t)
 /* Puts the real address back; the stack is the running one. */
 static bool restore(struct mark *m, uint64_t slot)
 {
-    return replace_word(slot, word_of((uint32_t)(m - trampoline_marks)), m->real);
+    return replace_word(slot, mark_word((uint32_t)(m - trampoline_marks)), m->real);
 }
 
 void trampoline_unmark(struct thread *t, uint64_t sp)
@@ -299,7 +151,7 @@ void trampoline_unmark(struct thread *t, uint64_t sp)
     struct mark *m = &trampoline_marks[t->mark.number];
     t->mark.set = false;
     if (mark.word && restore(m, mark.slot))
-        declare_dead(m, mark.slot);
+        mark_declare_dead(m, mark.slot);
 }
 
 /* What there is to say of a frame that is about to be marked; nothing of it changes until then. */
@@ -336,7 +188,7 @@ static void set_mark(struct thread *t, struct mark *m, const struct place *place
     m->process = process_number;
     m->stamp = stamp;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (!replace_word(place->slot, place->real, word_of(number))) {
+    if (!replace_word(place->slot, place->real, mark_word(number))) {
         __atomic_store_n((uint64_t *)&m->state, MARK_FREE, __ATOMIC_RELEASE);
         return;
     }
@@ -352,7 +204,7 @@ static void set_mark(struct thread *t, struct mark *m, const struct place *place
 
 static void set_new_mark(struct thread *t, const struct place *place)
 {
-    struct mark *m = take_entry(t, place->slot, place->real);
+    struct mark *m = mark_take(t, place->slot, place->real);
     if (m)
         set_mark(t, m, place);
 }
@@ -371,7 +223,7 @@ static bool is_behind_call(uint64_t pc)
 static bool is_at_far_jump(uint64_t pc)
 {
     const uint8_t *at = (const uint8_t *)(uintptr_t)pc;
-    if (pc % 4096 > 4096 - 8) /* what is on the next page is not known */
+    if (pc % PAGE_BYTES > PAGE_BYTES - 8) /* what is on the next page is not known */
         return true;
     if (memcmp(at, "\xf3\x0f\x1e\xfa", 4) == 0) /* endbr64 */
         at += 4;
@@ -429,10 +281,10 @@ static void take_off(struct thread *t, const struct marks_met *met)
         if (!is_on_own_stack(t, slot) || (state & ~(uint64_t)MARK_DEAD) != slot)
             continue;
         if (state & MARK_DEAD)
-            stacks_come_back = true;
+            marks_come_back = true;
         m->was_left = true;
         restore(m, slot);
-        declare_dead(m, slot);
+        mark_declare_dead(m, slot);
         t->record->stale_marks++;
     }
 }
@@ -450,7 +302,7 @@ static void give_up(struct thread *t, uint64_t base_slot)
     t->record->stale_marks++;
     m->was_left = true;
     if (t->mark.base_slot == base_slot)
-        declare_dead(m, t->mark.slot);
+        mark_declare_dead(m, t->mark.slot);
 }
 
 /* The walk has met the thread's mark at `frame`: it moves to the place, if that is further in. */
@@ -464,7 +316,7 @@ static void move_mark(struct thread *t, uint32_t frame, const struct place *plac
     }
     t->mark.set = false;
     restore(m, slot);
-    declare_dead(m, slot);
+    mark_declare_dead(m, slot);
     set_new_mark(t, place);
 }
 
@@ -528,7 +380,7 @@ void *trampoline_bounce(uint32_t number, uint64_t sp)
     bool is_ours = guest->arena && m->process == process_number && !exception;
     bool is_known = is_ours && t && t->of == guest && t->record;
     if (state & MARK_DEAD)
-        stacks_come_back = true;
+        marks_come_back = true;
     if (is_ours)
         __atomic_fetch_add(&((struct arena_node *)arena_at(m->node))->returns, 1, __ATOMIC_RELAXED);
     if (is_known)
@@ -546,9 +398,9 @@ void *trampoline_bounce(uint32_t number, uint64_t sp)
         t->mark.set = false;
     }
     if (m->was_left)
-        declare_dead_from(m, state, slot);
+        mark_declare_dead_from(m, state, slot);
     else
-        change_state(m, state, MARK_FREE);
+        mark_change_state(m, state, MARK_FREE);
     if (goes_up)
         set_new_mark(t, &place);
     return exception;
@@ -564,9 +416,9 @@ static struct mark *mark_in(const uint64_t *context)
 {
     enum { CONTEXT_WORDS = 48 };
     for (unsigned i = 0; i < CONTEXT_WORDS; i++) {
-        if (!is_stub(context[i]) || context[i] != word_of(number_of(context[i])))
+        if (!mark_is_stub(context[i]) || context[i] != mark_word(mark_number(context[i])))
             continue;
-        struct mark *m = &trampoline_marks[number_of(context[i])];
+        struct mark *m = &trampoline_marks[mark_number(context[i])];
         uint64_t slot = m->state & ~(uint64_t)MARK_DEAD;
         for (unsigned k = 0; slot > MARK_BEING_SET && k < CONTEXT_WORDS; k++)
             if (context[k] == slot + 8)
@@ -594,10 +446,10 @@ trampoline_personality(int version, _Unwind_Action actions, _Unwind_Exception_Cl
     uint64_t state = m->state, slot = state & ~(uint64_t)MARK_DEAD;
     restore(m, slot);
     if (!(actions & _UA_HANDLER_FRAME)) {
-        declare_dead(m, slot);
+        mark_declare_dead(m, slot);
         return _URC_CONTINUE_UNWIND;
     }
-    change_state(m, state, MARK_BEING_SET); /* nobody else's until the stub has read it */
+    mark_change_state(m, state, MARK_BEING_SET); /* nobody else's until the stub has read it */
     m->exception = exception;
     return _URC_INSTALL_CONTEXT;
 }
