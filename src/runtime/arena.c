@@ -1,4 +1,7 @@
-#include "runtime/process.h"
+#include "runtime/arena.h"
+
+#include "runtime/channel.h"
+#include "runtime/guest.h"
 
 enum { UNIT = 8 };
 

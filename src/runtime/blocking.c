@@ -7,6 +7,8 @@
 #include "runtime/blocking.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/confined.h"
+#include "runtime/syscalls.h"
 
 #include <dlfcn.h>
 

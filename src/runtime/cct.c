@@ -1,5 +1,8 @@
 #include "runtime/cct.h"
 
+#include "runtime/arena.h"
+#include "runtime/guest.h"
+
 enum { FIRST_SLOTS = 512 };
 
 /*

@@ -5,7 +5,8 @@
 #ifndef RUNTIME_CCT_H
 #define RUNTIME_CCT_H
 
-#include "runtime/process.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 struct tree {
     struct arena_thread *thread;

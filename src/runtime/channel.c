@@ -1,7 +1,9 @@
-#include "runtime/channel_format.h"
-#include "runtime/engine.h"
+#include "runtime/channel.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/channel_format.h"
+#include "runtime/confined.h"
+#include "runtime/engine.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,9 +1,14 @@
-#include "runtime/blocking.h"
-
-#include "runtime/sample/trampoline.h"
-#include "unwind/memory.h"
+#include "runtime/charge.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/arena.h"
+#include "runtime/blocking.h"
+#include "runtime/modules.h"
+#include "runtime/sample/sample.h"
+#include "runtime/sample/trampoline.h"
+#include "runtime/threads_ended.h"
+#include "runtime/tick.h"
+#include "unwind/memory.h"
 
 /* What a walk from this very instruction needs: its own frame's rule is in our module's table. */
 static inline __attribute__((always_inline)) void take_registers_here(struct walk_registers *r)

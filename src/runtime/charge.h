@@ -69,29 +69,4 @@ static inline bool charge_is_at_work(const struct thread *thread)
     return __atomic_load_n(&thread->charging_at, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* --- of samples, used for both (sample.c) ---------------------------------------------------- */
-
-struct stack_mark;
-
-struct walk_memory sample_memory(const struct thread *thread, uint64_t sp);
-void sample_learn_stack(struct thread *thread, const struct walk_memory *memory, uint64_t sp);
-void sample_walk(struct thread *thread, const struct walk_modules *modules,
-                 const struct walk_registers *registers, struct walk_memory *memory,
-                 struct stack_mark mark);
-
-/* The registers that a signal has interrupted. */
-void sample_registers(const ucontext_t *context, struct walk_registers *registers);
-
-/* The key of a frame. */
-uint64_t sample_key(const struct walk_modules *modules, const struct walk_frame *frame);
-
-/* Contexts begin at the node of the phase that the program is in. False: there is no room. */
-bool sample_enter_phase(struct thread *thread);
-
-/* The node of the stack that `of` has walked, in the tree of `thread`. */
-uint32_t sample_node(struct thread *thread, struct thread *of, const struct walk_modules *modules);
-
-/* So many samples of a context, whose walk ended so. */
-void sample_account(struct thread *thread, uint32_t node, uint64_t weight, enum walk_end end);
-
 #endif

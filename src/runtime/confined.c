@@ -7,14 +7,19 @@
  * go through, the samples end there: the program lives, and the rest of its time is lost. The same
  * for a filter that was there at the start, which nobody can read, and for strict mode.
  */
-#include "base/page.h"
-#include "runtime/filter.h"
-#include "runtime/process.h"
-#include "runtime/status.h"
-#include "runtime/thread.h"
-#include "unwind/memory.h"
+#include "runtime/confined.h"
 
 #include "arch/x86_64/syscall.h"
+#include "base/page.h"
+#include "runtime/channel.h"
+#include "runtime/event.h"
+#include "runtime/filter.h"
+#include "runtime/masks.h"
+#include "runtime/status.h"
+#include "runtime/thread.h"
+#include "runtime/threads.h"
+#include "runtime/tick.h"
+#include "unwind/memory.h"
 
 #include <linux/prctl.h>
 

@@ -8,7 +8,8 @@
 #ifndef RUNTIME_ENGINE_H
 #define RUNTIME_ENGINE_H
 
-#include "runtime/process.h"
+#include "runtime/guest.h"
+#include "unwind/walk.h"
 
 #include <ucontext.h>
 
@@ -75,9 +76,6 @@ struct engine {
     void (*rests)(struct thread *thread, uint64_t sp);
 };
 
-/* Samples are walked stacks: for engines that have no other way (sample/sample.c). */
-bool sample_take(struct thread *thread, const ucontext_t *context, uint64_t ticks);
-
 /* The engine of that number is at work in this process from now on; NULL: there is none. */
 void engine_begin(uint32_t number);
 
@@ -85,9 +83,6 @@ void engine_begin(uint32_t number);
 void engine_forked(void);
 
 bool engine_wants_low_arena(uint32_t number);
-
-/* How many bytes the process may map, whatever has been mapped already (limits.c). */
-uint64_t limit_of_memory(void);
 
 static inline const struct engine *engine(void)
 {

@@ -11,13 +11,17 @@
  * period would never be seen, however many there are. The kernel knows only one period for an
  * event, so the first tick is an event of its own.
  */
-#include "base/page.h"
-#include "runtime/engine.h"
-#include "runtime/own_stack.h"
-#include "runtime/thread.h"
+#include "runtime/event.h"
 
 #include "arch/x86_64/syscall.h"
+#include "base/page.h"
 #include "runtime/channel_format.h"
+#include "runtime/confined.h"
+#include "runtime/engine.h"
+#include "runtime/own_stack.h"
+#include "runtime/syscalls.h"
+#include "runtime/thread.h"
+#include "runtime/tick.h"
 
 #include <fcntl.h>
 #include <linux/perf_event.h>

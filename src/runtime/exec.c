@@ -11,11 +11,19 @@
  * and the rooms of exec_environment.c.
  */
 #include "runtime/exec.h"
-#include "base/page.h"
-#include "runtime/channel_format.h"
 
 #include "arch/x86_64/syscall.h"
+#include "base/page.h"
+#include "runtime/channel.h"
+#include "runtime/confined.h"
+#include "runtime/event.h"
+#include "runtime/exec_environment.h"
+#include "runtime/exec_target.h"
+#include "runtime/libc_own.h"
+#include "runtime/masks.h"
+#include "runtime/start.h"
 #include "runtime/thread.h"
+#include "runtime/tick.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -9,12 +9,14 @@
  * The caller's environment is read with care. What cannot be read is left to the kernel, which
  * says EFAULT.
  */
-#include "base/page.h"
-#include "runtime/exec.h"
-#include "runtime/thread.h"
-#include "unwind/memory.h"
+#include "runtime/exec_environment.h"
 
 #include "arch/x86_64/syscall.h"
+#include "base/page.h"
+#include "runtime/exec_target.h"
+#include "runtime/start.h"
+#include "runtime/thread.h"
+#include "unwind/memory.h"
 
 #include <string.h>
 #include <sys/mman.h>

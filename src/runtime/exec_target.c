@@ -4,9 +4,10 @@
  *
  * As in exec.c, nothing but the stack is written to: this may be a child of vfork.
  */
-#include "runtime/exec.h"
+#include "runtime/exec_target.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/channel.h"
 #include "runtime/thread.h"
 
 #include <errno.h>

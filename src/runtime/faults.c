@@ -5,6 +5,7 @@
 
 #include "arch/x86_64/sample_layout.h"
 
+#include <signal.h>
 #include <ucontext.h>
 
 static_assert(FAULT_SIGNALS == ((1u << SIGILL) | (1u << SIGTRAP) | (1u << SIGBUS) | (1u << SIGFPE) |

@@ -5,17 +5,24 @@
  * fails, and a message says why.
  */
 #undef _FILE_OFFSET_BITS /* mmap and mmap64 are two functions */
-#include "runtime/channel_format.h"
-#include "runtime/engine.h"
-#include "runtime/standins.h"
-#include "runtime/status.h"
-#include "runtime/thread.h"
+#include "runtime/give_way.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/channel.h"
+#include "runtime/confined.h"
+#include "runtime/engine.h"
+#include "runtime/standins.h"
+#include "runtime/start.h"
+#include "runtime/status.h"
+#include "runtime/thread.h"
+#include "runtime/threads.h"
+#include "runtime/threads_ended.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 
 /* A pointer into the arena, which is elsewhere now. */
 #define MOVE(pointer, by)                                                                          \

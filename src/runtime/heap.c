@@ -17,11 +17,16 @@
  * or, if they were not saved since, those that it has.
  */
 #include "runtime/heap.h"
-#include "base/page.h"
-#include "runtime/standins.h"
 
 #include "arch/x86_64/syscall.h"
+#include "base/page.h"
+#include "runtime/arena.h"
+#include "runtime/confined.h"
+#include "runtime/modules.h"
+#include "runtime/standins.h"
+#include "runtime/syscalls.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 

@@ -6,14 +6,16 @@
  * Memory that may not be touched (PROT_NONE) is only a range of addresses, and no memory in use.
  */
 #undef _FILE_OFFSET_BITS /* or mmap and mmap64 were one */
+#include "arch/x86_64/syscall.h"
 #include "base/page.h"
+#include "runtime/confined.h"
+#include "runtime/give_way.h"
 #include "runtime/heap.h"
 #include "runtime/standins.h"
 
-#include "arch/x86_64/syscall.h"
-
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/types.h>
 
 enum { FIRST_ROOM = 1024 };
 

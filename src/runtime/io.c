@@ -4,10 +4,11 @@
  */
 #undef _FILE_OFFSET_BITS /* or pread and pread64 were one */
 #include "runtime/io.h"
-#include "runtime/blocking.h"
-#include "runtime/standins.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/blocking.h"
+#include "runtime/confined.h"
+#include "runtime/standins.h"
 
 #include <asm/ioctls.h>
 #include <asm/termbits.h>

@@ -3,7 +3,7 @@
  * not libc's; and dlopen, which would give a handle, begins libc before its time. So its table of
  * symbols is read, by the hash that every library has.
  */
-#include "runtime/process.h"
+#include "runtime/libc_own.h"
 
 #include <elf.h>
 #include <link.h>

@@ -3,10 +3,13 @@
  * reserved there and can do without is given back then.
  */
 #undef _FILE_OFFSET_BITS /* setrlimit and setrlimit64 are two functions */
-#include "runtime/engine.h"
-#include "runtime/standins.h"
+#include "runtime/limits.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/confined.h"
+#include "runtime/engine.h"
+#include "runtime/standins.h"
+#include "runtime/start.h"
 
 #include <sys/resource.h>
 #include <sys/syscall.h>

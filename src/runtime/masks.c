@@ -5,10 +5,14 @@
  * Masks are set by raw system calls with what glibc's own wrappers do: its two internal signals can
  * never be blocked.
  */
-#include "runtime/own_stack.h"
-#include "runtime/process.h"
+#include "runtime/masks.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/confined.h"
+#include "runtime/guest.h"
+#include "runtime/own_stack.h"
+#include "runtime/start.h"
+#include "runtime/tick.h"
 
 #include <dlfcn.h>
 #include <errno.h>

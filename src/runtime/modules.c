@@ -8,14 +8,20 @@
  * Handlers read a set that never changes. A new set is made in the other of two buffers; it is only
  * written over when no handler can be using it any more.
  */
+#include "runtime/modules.h"
+
+#include "arch/x86_64/syscall.h"
 #include "base/search.h"
+#include "runtime/arena.h"
+#include "runtime/channel.h"
 #include "runtime/channel_format.h"
+#include "runtime/confined.h"
 #include "runtime/edit/edit.h"
+#include "runtime/edit/edited.h"
 #include "runtime/edit/live.h"
 #include "runtime/engine.h"
 #include "runtime/loaded.h"
-
-#include "arch/x86_64/syscall.h"
+#include "runtime/threads.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -1,13 +1,13 @@
 #include "runtime/own_stack.h"
 
-#include "base/page.h"
-#include "runtime/faults.h"
-#include "runtime/process.h"
-#include "runtime/thread.h"
-#include "unwind/memory.h"
-
 #include "arch/x86_64/sample_layout.h"
 #include "arch/x86_64/syscall.h"
+#include "base/page.h"
+#include "runtime/confined.h"
+#include "runtime/event.h"
+#include "runtime/faults.h"
+#include "runtime/thread.h"
+#include "unwind/memory.h"
 
 #include <asm/prctl.h>
 #include <errno.h>

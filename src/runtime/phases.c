@@ -2,9 +2,11 @@
  * What the program itself says of what it does: the other side of calltrail.h. Names are few and
  * stay; each is in the arena once.
  */
-#include "runtime/engine.h"
+#include "runtime/phases.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/arena.h"
+#include "runtime/engine.h"
 
 #include <string.h>
 

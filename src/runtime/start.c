@@ -2,15 +2,27 @@
  * The beginning: before every constructor of the program and its libraries (-z initfirst), and
  * again in each child that is forked.
  */
-#include "base/page.h"
-#include "runtime/blocking.h"
-#include "runtime/channel_format.h"
-#include "runtime/edit/live.h"
-#include "runtime/engine.h"
-#include "runtime/standins.h"
-#include "runtime/thread.h"
+#include "runtime/start.h"
 
 #include "arch/x86_64/syscall.h"
+#include "base/page.h"
+#include "runtime/blocking.h"
+#include "runtime/channel.h"
+#include "runtime/channel_format.h"
+#include "runtime/confined.h"
+#include "runtime/edit/live.h"
+#include "runtime/engine.h"
+#include "runtime/event.h"
+#include "runtime/exec.h"
+#include "runtime/masks.h"
+#include "runtime/modules.h"
+#include "runtime/phases.h"
+#include "runtime/standins.h"
+#include "runtime/syscalls.h"
+#include "runtime/thread.h"
+#include "runtime/threads.h"
+#include "runtime/tick.h"
+#include "runtime/waits.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -2,13 +2,18 @@
  * System calls that the program makes by number, and prctl: forks that run no atfork handlers,
  * masks and programs set without libc's wrappers, and filters that would kill us.
  */
-#include "runtime/exec.h"
-#include "runtime/own_stack.h"
-#include "runtime/process.h"
-#include "runtime/thread.h"
-#include "unwind/memory.h"
+#include "runtime/syscalls.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/confined.h"
+#include "runtime/event.h"
+#include "runtime/exec.h"
+#include "runtime/masks.h"
+#include "runtime/own_stack.h"
+#include "runtime/start.h"
+#include "runtime/thread.h"
+#include "runtime/tick.h"
+#include "unwind/memory.h"
 
 #include <dlfcn.h>
 #include <errno.h>

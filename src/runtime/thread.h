@@ -4,7 +4,7 @@
 #define RUNTIME_THREAD_H
 
 #include "runtime/cct.h"
-#include "runtime/process.h"
+#include "runtime/guest.h"
 #include "unwind/stack.h"
 
 struct own_stack;
@@ -83,36 +83,6 @@ struct thread {
     void *(*start)(void *); /* for a thread that is being made */
     void *argument;
 };
-
-/* The list of all threads, which nobody changes until it is unlocked. */
-struct thread *threads_lock(void);
-void threads_unlock(void);
-
-/* More room for frames, if there is memory. What the last walk found is lost. */
-bool thread_grow(struct thread *thread, uint32_t frames);
-
-/* A structure that nobody uses; NULL when there is no memory. And back. */
-struct thread *thread_take(void);
-void thread_keep(struct thread *thread);
-
-/* The same for a thread that begins in that function: it may come with a record. */
-struct thread *thread_take_for(const void *start);
-
-/* A thread ends: will another go on with its record? And the calling thread goes on with one. */
-bool thread_will_go_on(const struct thread *thread);
-void thread_goes_on(struct thread *thread);
-
-void threads_ended_forget(void); /* in a child that was forked */
-
-/* For a thread that is about to be made, and in it. NULL: it will not be known. */
-struct thread *thread_for_new(const void *start);
-void thread_become(struct thread *thread);
-
-/* Gives the program the key that we have. False: it has that already. */
-bool threads_give_key(void);
-
-/* Notes the name that the thread has now. */
-void thread_read_name(struct thread *thread);
 
 /* The calling thread's; NULL when it is not known. Asked at every call for memory: inline. */
 extern __thread struct thread *thread_current

@@ -3,11 +3,16 @@
  * clean-up. A structure is taken in the creating thread, so that the new one has nothing to
  * allocate, and is used again when the thread has ended.
  */
-#include "runtime/charge.h"
-#include "runtime/engine.h"
-#include "runtime/own_stack.h"
+#include "runtime/threads.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/arena.h"
+#include "runtime/charge.h"
+#include "runtime/confined.h"
+#include "runtime/engine.h"
+#include "runtime/event.h"
+#include "runtime/own_stack.h"
+#include "runtime/threads_ended.h"
 
 #include <dlfcn.h>
 #include <errno.h>

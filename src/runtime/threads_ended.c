@@ -8,11 +8,14 @@
  * holds as many records as threads have lived at a time, and memory that is not freed yet stays
  * where it is charged to.
  */
-#include "runtime/engine.h"
-#include "runtime/thread.h"
+#include "runtime/threads_ended.h"
 
 #include "arch/x86_64/syscall.h"
 #include "runtime/channel_format.h"
+#include "runtime/confined.h"
+#include "runtime/engine.h"
+#include "runtime/thread.h"
+#include "runtime/threads.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -3,10 +3,13 @@
  * in which libc calls a function when something has happened (SIGEV_THREAD). libc makes both inside
  * itself, so that they are met in the first function of the program that they run.
  */
+#include "arch/x86_64/syscall.h"
+#include "runtime/confined.h"
+#include "runtime/masks.h"
 #include "runtime/standins.h"
 #include "runtime/thread.h"
-
-#include "arch/x86_64/syscall.h"
+#include "runtime/threads.h"
+#include "runtime/threads_ended.h"
 
 #include <errno.h>
 #include <mqueue.h>

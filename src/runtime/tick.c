@@ -3,15 +3,21 @@
  * sees to it that little of the program's time goes there. event.c has what makes the kernel send
  * it.
  */
-#include "base/page.h"
-#include "runtime/blocking.h"
-#include "runtime/charge.h"
-#include "runtime/engine.h"
-#include "runtime/own_stack.h"
+#include "runtime/tick.h"
 
 #include "arch/x86_64/sample_layout.h"
 #include "arch/x86_64/syscall.h"
+#include "base/page.h"
+#include "runtime/arena.h"
+#include "runtime/blocking.h"
 #include "runtime/channel_format.h"
+#include "runtime/charge.h"
+#include "runtime/confined.h"
+#include "runtime/engine.h"
+#include "runtime/event.h"
+#include "runtime/masks.h"
+#include "runtime/own_stack.h"
+#include "runtime/syscalls.h"
 
 #include <string.h>
 

@@ -3,8 +3,12 @@
  * that mask, and are to be sampled too. No tick comes while the thread waits, since time in the
  * kernel does not count, so our signal ends no wait.
  */
+#include "runtime/waits.h"
+
 #include "runtime/blocking.h"
+#include "runtime/confined.h"
 #include "runtime/own_stack.h"
+#include "runtime/tick.h"
 #include "unwind/memory.h"
 
 #include <dlfcn.h>

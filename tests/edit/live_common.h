@@ -2,9 +2,9 @@
 #ifndef LIVE_COMMON_H
 #define LIVE_COMMON_H
 
+#include "runtime/confined.h"
 #include "runtime/edit/live.h"
-
-#include "runtime/process.h"
+#include "runtime/threads.h"
 
 #include <fcntl.h>
 #include <linux/perf_event.h>

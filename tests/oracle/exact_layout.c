@@ -1,6 +1,6 @@
 #include "exact_layout.h"
 
-#include "runtime/exact/exact.h"
+#include "runtime/exact/mirror.h"
 
 const struct exact_layout exact_layout = {
     .mirror = offsetof(struct exact_state, mirror),

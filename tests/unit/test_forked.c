@@ -9,10 +9,16 @@
 
 #include <cmocka.h>
 
+#include "runtime/confined.h"
+#include "runtime/edit/detach.h"
 #include "runtime/edit/edited.h"
 #include "runtime/edit/observe.h"
+#include "runtime/edit/pause.h"
+#include "runtime/edit/pun.h"
+#include "runtime/modules.h"
 #include "runtime/status.h"
 #include "runtime/thread.h"
+#include "runtime/threads.h"
 
 #include <sys/mman.h>
 #include <sys/wait.h>

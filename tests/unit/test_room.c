@@ -8,10 +8,15 @@
 
 #include <cmocka.h>
 
+#include "runtime/arena.h"
 #include "runtime/charge.h"
+#include "runtime/confined.h"
+#include "runtime/event.h"
 #include "runtime/exact/exact.h"
+#include "runtime/exact/records.h"
 #include "runtime/own_stack.h"
 #include "runtime/thread.h"
+#include "runtime/threads.h"
 
 #include <sys/mman.h>
 #include <sys/wait.h>

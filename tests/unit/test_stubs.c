@@ -10,6 +10,9 @@
 
 #include "edit/plan.h"
 #include "elf/elf_file.h"
+#include "runtime/edit/stubs.h"
+#include "runtime/exact/counting.h"
+#include "runtime/guest.h"
 
 #include <Zydis/Zydis.h>
 #include <setjmp.h>

@@ -16,7 +16,7 @@
 
 #define SIG_SETMASK_NUMBER 2
 
-/* In struct forwarded (process.h). */
+/* In struct forwarded (masks.h). */
 #define FORWARDED_DISTANCE 0
 #define FORWARDED_HANDLER  8
 #define FORWARDED_MASK     16

@@ -1,5 +1,8 @@
 #include "runtime/edit/called.h"
 
+#include "runtime/arena_format.h"
+#include "runtime/modules.h"
+
 #include <string.h>
 
 uint64_t code_key(const struct walk_modules *modules, uint64_t address, uint32_t flags)

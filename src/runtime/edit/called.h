@@ -6,6 +6,7 @@
 #define RUNTIME_EDIT_CALLED_H
 
 #include "runtime/edit/edited.h"
+#include "unwind/walk.h"
 
 /* What the slow path saves, as slow_entry.S pushes it. */
 struct slow_frame {

@@ -11,9 +11,12 @@
  * or in the place of other instructions. That is put back later, when every thread has gone on or
  * sleeps in the kernel: then nobody can be on the way through it. The stubs stay where they are.
  */
-#include "runtime/edit/edited.h"
+#include "runtime/edit/detach.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/edit/edited.h"
+#include "runtime/edit/pristine.h"
+#include "runtime/modules.h"
 #include "runtime/thread.h"
 
 #include <fcntl.h>

@@ -5,11 +5,17 @@
  *
  * Whatever cannot be changed safely is left as it is, and counted.
  */
-#include "base/page.h"
-#include "runtime/edit/edited.h"
+#include "runtime/edit/edit.h"
 
 #include "arch/x86_64/syscall.h"
+#include "base/page.h"
+#include "runtime/channel.h"
 #include "runtime/channel_format.h"
+#include "runtime/edit/edited.h"
+#include "runtime/edit/pristine.h"
+#include "runtime/edit/pun.h"
+#include "runtime/edit/stubs.h"
+#include "runtime/guest.h"
 
 #include <fcntl.h>
 #include <link.h>

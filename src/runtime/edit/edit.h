@@ -6,7 +6,9 @@
 #ifndef RUNTIME_EDIT_H
 #define RUNTIME_EDIT_H
 
-#include "runtime/process.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /*
  * Code that stubs call and that runs with signals: no sample may come there, since nobody could
@@ -55,17 +57,5 @@ struct edit_request {
 /* Asks for the module's plan and applies it. What cannot be changed is left as it is, and counted.
  */
 void edit_module(struct edit_request *request, const struct stub_writer *writer);
-
-/* They have been unloaded: nobody finds them any more, and when nobody uses them, they can go. */
-void edit_hide_modules(const uint64_t *bases, uint32_t count);
-void edit_forget_hidden(void);
-void edited_renumber(uint64_t base, uint32_t module_id); /* in a child's arena it has another */
-
-/* The program pauses its measurement: all original code is back when this returns; and goes on. */
-void edit_pause(void);
-bool edit_resume(void); /* False: it was not paused */
-
-/* Detaching goes on, a step at each tick of a thread, until the code is as it was (detach.c). */
-void edit_detach(struct thread *thread);
 
 #endif

@@ -2,6 +2,10 @@
 
 #include "arch/x86_64/syscall.h"
 #include "base/search.h"
+#include "runtime/arena_format.h"
+#include "runtime/edit/pristine.h"
+#include "runtime/edit/pun.h"
+#include "unwind/walk.h"
 
 #include <sys/syscall.h>
 

@@ -61,8 +61,6 @@ struct edited_list {
     struct edited_module *items[EDITED_MOST];
 };
 
-/* --- edited.c ------------------------------------------------------------------------------- */
-
 /*
  * All that follows, but for edited_by_site, is for handlers and the slow paths of engines, while
  * their thread is busy: what they find is there until they are over.
@@ -103,51 +101,9 @@ void edited_enter(struct walk_registers *registers);
 /* A new one: loaded, and to be forgotten when it is not any more. NULL: there are too many. */
 struct edited_module *edited_add(const struct edited_module *module);
 
-/* --- pun.c ---------------------------------------------------------------------------------- */
-
-/*
- * Makes the puns of a module that has `sites` of them, after all its other edits. Those for which
- * there is no place lose their stub; returns their number.
- */
-uint32_t pun_sites(struct edited_module *module, uint32_t sites);
-uint64_t pun_table_bytes(uint32_t sites); /* what pun_pages may take up */
-
-void pun_forget(struct edited_module *module);
-
-/* Where a jump on one of the module's pages leads; 0: it is none. */
-uint64_t pun_leads_to(const struct edited_module *module, uint64_t pc);
-
-/* --- pristine.c ------------------------------------------------------------------------------ */
-
-void pristine_map(struct edited_module *m, const struct edit_request *r);
-void pristine_unmap(struct edited_module *m);
-
-/* A mapping of the file as it is; NULL: could not be had. */
-uint8_t *pristine_copy(const struct pristine *p, int file);
-
-/* One of the copies takes the place of the code. */
-bool pristine_put_back(struct pristine *p, unsigned copy);
-
-/* The rooms of short sites, as they are now, go into the first copy. Is there any? */
-bool pristine_keep_rooms(const struct edited_module *m, struct pristine *p);
-
-/* Does a thread of this process wait in the kernel? */
-bool thread_sleeps(uint32_t tid);
-
-/* --- stubs.c -------------------------------------------------------------------------------- */
-
-/*
- * Writes the stub of a site at `at` and points the site at it. Returns where the stub ends; NULL:
- * it could not be described, and the site is as it was.
- */
-uint8_t *stub_write(uint8_t *at, const struct edited_module *module, uint32_t index,
-                    const struct stub_writer *writer);
-
-/* The most bytes that takes, but for what the writer writes. */
-uint32_t stub_most_bytes(const struct plan_site *site);
-
-/* The code that stubs share. */
-uint8_t *stub_write_common(uint8_t *at, struct edited_module *module,
-                           const struct stub_writer *writer);
+/* They have been unloaded: nobody finds them any more, and when nobody uses them, they can go. */
+void edit_hide_modules(const uint64_t *bases, uint32_t count);
+void edit_forget_hidden(void);
+void edited_renumber(uint64_t base, uint32_t module_id); /* in a child's arena it has another */
 
 #endif

@@ -66,9 +66,10 @@
 
 #include "arch/x86_64/syscall.h"
 #include "base/page.h"
+#include "runtime/confined.h"
 #include "runtime/edit/observe.h"
-#include "runtime/process.h"
 
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 

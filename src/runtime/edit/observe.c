@@ -22,7 +22,8 @@
 #include "arch/x86_64/syscall.h"
 #include "base/page.h"
 #include "base/search.h"
-#include "runtime/process.h"
+#include "runtime/threads.h"
+#include "runtime/tick.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,15 +6,20 @@
  * stand between two instructions that become one. So a process goes on counting only if it has no
  * other threads then; otherwise its calls are not counted any more, and a message says so.
  */
-#include "base/page.h"
-#include "runtime/edit/edited.h"
+#include "runtime/edit/pause.h"
 
 #include "arch/x86_64/syscall.h"
+#include "base/page.h"
 #include "runtime/channel_format.h"
+#include "runtime/confined.h"
+#include "runtime/edit/edited.h"
 #include "runtime/edit/live.h"
 #include "runtime/edit/observe.h"
+#include "runtime/edit/pristine.h"
+#include "runtime/modules.h"
 #include "runtime/status.h"
 #include "runtime/thread.h"
+#include "runtime/threads.h"
 
 #include <fcntl.h>
 #include <link.h>

@@ -3,10 +3,11 @@
  * the place of the edited ones in one system call (live.c says why that is safe). And what has to
  * be known of other threads for that.
  */
-#include "base/page.h"
-#include "runtime/edit/edited.h"
+#include "runtime/edit/pristine.h"
 
 #include "arch/x86_64/syscall.h"
+#include "base/page.h"
+#include "runtime/edit/edited.h"
 #include "runtime/edit/live.h"
 #include "runtime/edit/observe.h"
 

@@ -11,11 +11,12 @@
  * A page may serve many sites of its module. Each takes a mapping, of which a process has 65,530:
  * their number is limited.
  */
-#include "base/page.h"
-#include "runtime/edit/edited.h"
+#include "runtime/edit/pun.h"
 
 #include "arch/x86_64/syscall.h"
+#include "base/page.h"
 #include "base/search.h"
+#include "runtime/edit/edited.h"
 
 #include <sys/mman.h>
 

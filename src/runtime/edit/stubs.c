@@ -2,6 +2,8 @@
  * The stub of a site, near its module: the instructions that moved with the site, if it was short;
  * then what the engine does there, which goes on to the callee.
  */
+#include "runtime/edit/stubs.h"
+
 #include "runtime/edit/edited.h"
 #include "runtime/edit/emit.h"
 

@@ -5,8 +5,12 @@
 #include "runtime/encode/encode.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/confined.h"
 #include "runtime/engine.h"
+#include "runtime/limits.h"
+#include "runtime/modules.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -38,7 +38,10 @@
 #include "runtime/edit/called.h"
 #include "runtime/encode/encode_format.h"
 #include "runtime/encode/graph.h"
+#include "runtime/modules.h"
 #include "runtime/thread.h"
+
+#include <ucontext.h>
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
@@ -50,7 +53,7 @@ static inline const struct encode_settings *encode_settings(void)
 /* What is done at sites (adding.c). */
 extern const struct stub_writer adding_stubs __attribute__((visibility("hidden")));
 
-/* The mirror: see runtime/exact/exact.h, which has the same one, with records. */
+/* The mirror: see runtime/exact/mirror.h, which has the same one, with records. */
 enum {
     WORDS_SPAN = 4 << 20, /* of the stack */
     WORDS_MASK = WORDS_SPAN - 8,

@@ -1,6 +1,7 @@
 /* Engine `encode`: when what happens. */
+#include "runtime/edit/detach.h"
+#include "runtime/edit/pause.h"
 #include "runtime/encode/encode.h"
-
 #include "runtime/engine.h"
 
 static void edit_loaded(struct edit_request *module)

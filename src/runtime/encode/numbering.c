@@ -2,9 +2,8 @@
  * Numbers that are made anew: what stubs know of their sites, and words that are carried over from
  * the old numbers to the new ones.
  */
-#include "runtime/encode/encode.h"
-
 #include "arch/x86_64/syscall.h"
+#include "runtime/encode/encode.h"
 
 #include <string.h>
 #include <sys/mman.h>

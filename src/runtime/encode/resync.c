@@ -1,7 +1,8 @@
 /* Contexts by walks: where the mirror does not know a frame, those outside of it are looked at. */
-#include "runtime/encode/encode.h"
-
 #include "runtime/charge.h"
+#include "runtime/encode/encode.h"
+#include "runtime/modules.h"
+#include "runtime/sample/sample.h"
 #include "unwind/memory.h"
 
 static struct walk_result walk(struct encode_thread *t, const struct walk_registers *r,

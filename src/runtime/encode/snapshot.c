@@ -2,12 +2,16 @@
  * Samples: the word of the innermost frame that has one, decoded, and the frames inside of it. And
  * for --verify, whether what is decoded agrees with a walk of the whole stack.
  */
-#include "runtime/encode/encode.h"
-
+#include "runtime/arena.h"
 #include "runtime/channel_format.h"
 #include "runtime/charge.h"
+#include "runtime/encode/encode.h"
 #include "runtime/engine.h"
+#include "runtime/event.h"
+#include "runtime/modules.h"
+#include "runtime/sample/sample.h"
 #include "runtime/sample/times.h"
+#include "runtime/tick.h"
 
 bool encode_leave_code(struct walk_registers *r, uint64_t *restored_below)
 {

@@ -2,9 +2,8 @@
  * A thread's functions, edges and entries, and how they are found. All memory is of the thread: the
  * arrays have address space for as many as there may be, and use what they need.
  */
-#include "runtime/encode/encode.h"
-
 #include "arch/x86_64/syscall.h"
+#include "runtime/encode/encode.h"
 
 #include <sys/mman.h>
 

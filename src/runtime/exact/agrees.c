@@ -2,8 +2,14 @@
  * What samples need to know of engine exact: how to get out of a stub, and, for --verify, whether
  * the records agree with a walk of the stack.
  */
+#include "runtime/exact/agrees.h"
+
+#include "runtime/arena.h"
 #include "runtime/edit/called.h"
 #include "runtime/exact/exact.h"
+#include "runtime/exact/mirror.h"
+#include "runtime/exact/records.h"
+#include "runtime/modules.h"
 
 /* The sample came in the stub of a tail jump: either function is right. */
 static __thread bool was_jumping __attribute__((tls_model("initial-exec")));

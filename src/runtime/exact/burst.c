@@ -8,9 +8,13 @@
  * Between bursts nobody writes the mirror. Its tags have the burst's number in them, so that it is
  * never believed in a later one: the first call in each frame walks the stack.
  */
-#include "runtime/exact/exact.h"
+#include "runtime/exact/burst.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/confined.h"
+#include "runtime/event.h"
+#include "runtime/exact/exact.h"
+#include "runtime/syscalls.h"
 #include "runtime/thread.h"
 
 static const uint64_t EPOCH_STEP = UINT64_C(0x9e3779b97f4a7c15);

@@ -20,8 +20,12 @@
  *
  * A function without sites never looks for its record: its callers do not write it to the mirror.
  */
+#include "runtime/exact/counting.h"
+
+#include "runtime/edit/edited.h"
 #include "runtime/edit/emit.h"
 #include "runtime/exact/exact.h"
+#include "runtime/exact/mirror.h"
 
 enum {
     RECORD_ENTER = offsetof(struct arena_record, enter),

@@ -1,7 +1,15 @@
 /* Engine `exact`: when what happens. */
-#include "runtime/exact/exact.h"
-
+#include "runtime/edit/detach.h"
+#include "runtime/edit/edit.h"
+#include "runtime/edit/edited.h"
+#include "runtime/edit/pause.h"
 #include "runtime/engine.h"
+#include "runtime/exact/agrees.h"
+#include "runtime/exact/burst.h"
+#include "runtime/exact/counting.h"
+#include "runtime/exact/exact.h"
+#include "runtime/exact/records.h"
+#include "runtime/sample/sample.h"
 
 /* Stubs keep addresses of records in four bytes. */
 static void begin_process(void)

@@ -1,10 +1,18 @@
 #include "runtime/exact/exact.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/arena.h"
+#include "runtime/confined.h"
 #include "runtime/edit/called.h"
+#include "runtime/exact/agrees.h"
+#include "runtime/exact/burst.h"
+#include "runtime/exact/mirror.h"
+#include "runtime/exact/records.h"
+#include "runtime/modules.h"
 #include "runtime/thread.h"
 #include "unwind/memory.h"
 
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -149,40 +157,9 @@ static void give_up(void)
 
 /* --- the mirror ------------------------------------------------------------------------------- */
 
-ALWAYS_INLINE uint64_t *tag_of(uint64_t slot)
-{
-    return (void *)(exact_state.mirror + (slot & MIRROR_MASK));
-}
-
-ALWAYS_INLINE struct arena_record **record_of(uint64_t slot)
-{
-    return (void *)(exact_state.mirror + MIRROR_RECORDS + (slot & MIRROR_MASK));
-}
-
-ALWAYS_INLINE struct arena_record *find_in_mirror(uint64_t slot)
-{
-    bool is_its = slot && *tag_of(slot) == slot + *(const uint64_t *)slot + exact_state.epoch;
-    return is_its ? *record_of(slot) : NULL;
-}
-
-/* The record first, as the stubs do: a handler may come in between, and believes the tag. */
-ALWAYS_INLINE void put_in_mirror(uint64_t slot, struct arena_record *record, uint64_t ret)
-{
-    *record_of(slot) = record;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    *tag_of(slot) = slot + ret + exact_state.epoch;
-}
-
 struct arena_record *mirror_find(uint64_t slot)
 {
     return find_in_mirror(slot);
-}
-
-/* `ret`: as in struct entered. */
-static void mirror_put(uint64_t slot, struct arena_record *record, uint64_t ret)
-{
-    if (slot && ret)
-        put_in_mirror(slot, record, ret);
 }
 
 struct records *exact_records(void)

@@ -1,8 +1,13 @@
-#include "base/page.h"
-#include "runtime/exact/exact.h"
+#include "runtime/exact/records.h"
 
 #include "arch/x86_64/syscall.h"
+#include "base/page.h"
+#include "runtime/arena.h"
+#include "runtime/confined.h"
+#include "runtime/edit/edited.h"
+#include "runtime/exact/exact.h"
 #include "runtime/thread.h"
+#include "runtime/threads.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -1,6 +1,7 @@
 #include "runtime/sample/marks.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/confined.h"
 
 #include <errno.h>
 #include <linux/futex.h>

@@ -2,16 +2,22 @@
  * Engine `sample`: a sample is the stack of the interrupted thread, walked, and one more in its
  * context. The walks of events (charge.c), and of other engines that take samples, are these, too.
  */
-#include "base/page.h"
-#include "runtime/charge.h"
-#include "runtime/engine.h"
-#include "runtime/sample/times.h"
-#include "runtime/sample/trampoline.h"
-#include "unwind/memory.h"
-#include "unwind/walk_check.h"
+#include "runtime/sample/sample.h"
 
 #include "arch/x86_64/syscall.h"
+#include "base/page.h"
+#include "runtime/arena.h"
 #include "runtime/channel_format.h"
+#include "runtime/charge.h"
+#include "runtime/engine.h"
+#include "runtime/event.h"
+#include "runtime/modules.h"
+#include "runtime/sample/times.h"
+#include "runtime/sample/trampoline.h"
+#include "runtime/threads.h"
+#include "runtime/tick.h"
+#include "unwind/memory.h"
+#include "unwind/walk_check.h"
 
 #include <string.h>
 #include <ucontext.h>

@@ -1,5 +1,8 @@
 #include "runtime/sample/times.h"
 
+#include "runtime/arena.h"
+#include "runtime/guest.h"
+
 /* A chunk, where that leaves contexts what they may need; and not for ever. */
 static struct arena_times *take_chunk(void)
 {

@@ -2,6 +2,9 @@
 
 #include "arch/x86_64/syscall.h"
 #include "base/page.h"
+#include "runtime/arena.h"
+#include "runtime/guest.h"
+#include "runtime/modules.h"
 #include "runtime/own_stack.h"
 #include "runtime/sample/marks.h"
 #include "runtime/sample/sample_format.h"

@@ -1,0 +1,16 @@
+/* The runtime begins, in a process and in the children that it forks. */
+#ifndef RUNTIME_START_H
+#define RUNTIME_START_H
+
+#include <stdbool.h>
+
+/* Writes the process's CPU time into the arena. */
+void say_cpu_time(void);
+
+/* Does this process run in the memory of another, as a child of vfork does? */
+bool has_borrowed_memory(void);
+
+/* In a child that was forked, after guest's page was wiped. */
+void begin_in_child(void);
+
+#endif
