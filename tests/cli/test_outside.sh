@@ -14,7 +14,7 @@ build() { # program, source, compiler and flags
     "$@" -g -pthread -o "$work/$program" "tests/outside/$source.c" || echo "FAIL outside: $program cannot be built"
 }
 build deep deep gcc -O0 # with frame pointers
-for name in shares strict lives kernel_time service alternate spawn; do
+for name in shares strict lives kernel_time service alternate spawn pairs; do
     build $name $name gcc -O1
 done
 gcc -O2 -shared -fPIC -D_GNU_SOURCE -o "$work/same_tick.so" tests/outside/same_tick.c ||

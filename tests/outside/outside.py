@@ -188,6 +188,65 @@ def larger_windows():
     must(p["window_bytes"] == 64512 and p["samples"] - p["walks_complete"] == p["cut_by_window"], str(p))
 
 
+def until(recorder, holds):
+    """Snapshots, until this holds for one."""
+    deadline = time.monotonic() + 100
+    while take_snapshot(recorder) and not holds(facts()):
+        must(time.monotonic() < deadline, str(facts()))
+
+
+def perf_events(pid):
+    """How many a process has open."""
+    folder = "/proc/%d/fd" % pid
+    count = 0
+    for name in os.listdir(folder):
+        try:
+            count += "perf_event" in os.readlink(os.path.join(folder, name))
+        except OSError:  # closed meanwhile
+            pass
+    return count
+
+
+def many_switches():
+    """
+    Threads that wake each other all the time are sampled by processors, not by threads, so that switches cost nothing; other
+    processes that run there are left out. Larger windows come then as ever.
+    """
+    if os.geteuid() != 0:
+        return "only root may sample processors"
+    other = subprocess.Popen([path("shares"), "100000"], stdout=subprocess.PIPE)
+    target = subprocess.Popen([path("pairs")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        must(target.stdout.readline() == "begun\n", "it does not begin")
+        recorder = Recorder("-F", "199", "-p", str(target.pid))
+        must("1 process with 5 threads" in recorder.first, recorder.first)
+        cpus, deadline = os.sysconf("SC_NPROCESSORS_ONLN"), time.monotonic() + 100
+        while perf_events(recorder.process.pid) != (2 + 5 + 1) * cpus:  # rings, what is told of threads, samples
+            must(time.monotonic() < deadline and recorder.process.poll() is None,
+                 "%d perf events" % perf_events(recorder.process.pid))
+            time.sleep(0.01)
+        until(recorder, lambda p: p["samples"] >= 100)
+        must(facts()["window_bytes"] == 4096 and facts()["cut_by_window"] == 0, "it is larger already")
+        target.stdin.write("deep\n")
+        target.stdin.flush()
+        until(recorder, lambda p: p["window_bytes"] >= 32768)
+        samples = facts()["samples"] + 100
+        until(recorder, lambda p: p["samples"] >= samples)
+        out, _ = target.communicate(timeout=120)
+        must((out, target.returncode) == ("ends\n", 0), "the program")
+        must(recorder.end() == 0, recorder.errors)
+    finally:
+        for process in other, target:
+            process.kill()
+            process.communicate()
+    p, found = facts(), contexts()
+    must(len(p["processes"]) == 1 and p["lost"] == 0 and p["verify_differ"] == 0, str(p))
+    must(p["samples"] - p["walks_complete"] == p["cut_by_window"] > 0, "walks")
+    right = share(found, "both", "right", "hot") / share(found, "hot")
+    must(abs(right - 2 / 3) < 0.25 and share(found, "main", "right") == 0, str(found))
+    must(len(p["threads"]) == 5, str(p["threads"]))
+
+
 def fast():
     """10 kHz: each sample is there, or counted as lost."""
     command = [path("shares"), "300", "1"]
@@ -601,6 +660,7 @@ CHECKS = [
     ("stacks higher than the window", windows),
     ("a handler on an alternate stack", alternate_stack),
     ("the window grows with the stacks", larger_windows),
+    ("threads that wake each other", many_switches),
     ("10 kHz: samples are there or counted as lost", fast),
     ("the same ticks: perl", same_tick("perl", "-e", PERL)),
     ("the same ticks: python3", same_tick("/usr/bin/python3", "-c", PYTHON)),

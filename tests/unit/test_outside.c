@@ -184,7 +184,7 @@ static void test_unknown(void **state)
     outside_read(&s->outside, true);
     assert_int_equal(samples_of(s, 0, 0), 0);
     assert_int_equal(s->server.arenas.items[0].header->lost[LOST_NO_THREAD], 1);
-    s->outside.events.is_wide = true; /* then it is somebody else's */
+    s->outside.events.samples_are_wide = true; /* then it is somebody else's */
     sample(s, OWN_EVENT, FIRST + 5, FIRST + 5, 151);
     outside_read(&s->outside, true);
     assert_int_equal(s->server.arenas.items[0].header->lost[LOST_NO_THREAD], 1);
@@ -256,6 +256,42 @@ static void test_generations(void **state)
     assert_int_equal(samples_of(s, 0, THREAD), 1);
 }
 
+/* From some time on samples are of processors: of all processes that run there. */
+static void test_processors(void **state)
+{
+    struct scene *s = *state;
+    struct outside_events *e = &s->outside.events;
+    enum { THREAD = FIRST + 2, AWAITING };
+    exec(s, FIRST, "/first", 100);
+    outside_read(&s->outside, true);
+    e->samples_are_wide = true;
+    e->generation = 1;
+    e->generations[0].until_ns = 200;
+    e->generations[1] = (struct outside_generation){200, UINT64_MAX};
+    add_event(e, LATER_EVENT, UINT32_MAX, 1, 180);
+    struct outside_process *p = outside_process_new(AWAITING, FIRST, 0);
+    p->awaits_exec = true;
+    vec_push(&s->outside.processes, p);
+    task(s, true, FIRST, THREAD, FIRST, 183);
+    for (uint32_t tid = FIRST; tid <= THREAD; tid += THREAD - FIRST) {
+        sample(s, OWN_EVENT, FIRST, tid, 190);
+        sample(s, LATER_EVENT, FIRST, tid, 191);
+        sample(s, OWN_EVENT, FIRST, tid, 210);
+        sample(s, LATER_EVENT, FIRST, tid, 211);
+    }
+    sample(s, LATER_EVENT, FIRST + 5, FIRST + 5, 212); /* another process */
+    sample(s, LATER_EVENT, AWAITING, AWAITING, 213);   /* another program in it */
+    outside_read(&s->outside, true);
+    assert_int_equal(samples_of(s, 0, FIRST), 2);
+    assert_int_equal(samples_of(s, 0, THREAD), 2);
+    assert_int_equal(s->server.arenas.count, 1);
+    assert_int_equal(s->server.arenas.items[0].header->lost[LOST_NO_THREAD], 0);
+    exec(s, AWAITING, "/second", 220);
+    sample(s, LATER_EVENT, AWAITING, AWAITING, 230);
+    outside_read(&s->outside, true);
+    assert_int_equal(samples_of(s, 1, AWAITING), 1);
+}
+
 /* --delay and --duration. */
 static void test_times(void **state)
 {
@@ -278,6 +314,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_two_inherited, begin, end),
         cmocka_unit_test_setup_teardown(test_two_events, begin, end),
         cmocka_unit_test_setup_teardown(test_generations, begin, end),
+        cmocka_unit_test_setup_teardown(test_processors, begin, end),
         cmocka_unit_test_setup_teardown(test_times, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

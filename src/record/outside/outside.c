@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "record/kernel_names.h"
+#include "record/outside/outside_switches.h"
 #include "record/outside/outside_walk.h"
 #include "record/outside/outside_window.h"
 
@@ -227,8 +228,8 @@ static void take_sample(struct outside *o, const struct outside_record *r)
     struct outside_thread *t = p ? outside_thread_find(p, r->tid) : NULL;
     if (p && r->time_ns < p->begin_ns)
         return;
-    if (!p && o->events.is_wide)
-        return; /* somebody else's */
+    if (o->events.samples_are_wide && (!p || p->awaits_exec))
+        return; /* of another process, or of another program in it */
     if (t && e && comes_twice(t, e))
         return;
     if (!p || !outside_process_need_arena(p, o->server, o->events.window_bytes)) {
@@ -295,8 +296,10 @@ void outside_read(struct outside *o, bool all)
     if (all)
         list_the_rest(o);
     settle_losses(o);
-    if (!all)
-        outside_window_adapt(o);
+    if (all)
+        return;
+    outside_window_adapt(o);
+    outside_switches_adapt(o);
 }
 
 void outside_say_what_is_missing(const struct outside *o)

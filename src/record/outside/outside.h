@@ -8,6 +8,13 @@
 #include "record/outside/outside_events.h"
 #include "record/outside/outside_process.h"
 
+/* How often the threads that work give up their processor (outside_switches.h). */
+struct outside_switches {
+    uint64_t looked_ns;
+    bool were_many; /* when they were counted the last time, too */
+    bool is_over;   /* nothing can be done about it */
+};
+
 struct outside {
     struct server *server;
     struct outside_events events;
@@ -22,6 +29,7 @@ struct outside {
     uint64_t lost_told;          /* by records */
     uint64_t lost, unattributed; /* with no arena to say it in yet */
     uint64_t samples_32;         /* of 32-bit programs, whose stacks are not walked */
+    struct outside_switches switches;
 };
 
 int outside_begin(struct outside *outside, struct server *server,

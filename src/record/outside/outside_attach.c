@@ -55,7 +55,7 @@ static int attach_threads(struct outside *o, struct outside_process *p, bool *is
             continue;
         read_name(p->pid, tid, name);
         outside_thread_add(p, tid, name, now_ns())->own =
-            o->events.is_wide ? 0 : o->events.generation + 1;
+            o->events.samples_are_wide ? 0 : o->events.generation + 1;
         *is_new = true;
     }
     if (folder)

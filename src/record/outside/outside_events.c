@@ -25,7 +25,7 @@ static_assert(PERF_REG_X86_IP + 1 + 8 == OUTSIDE_REGISTERS, "those of the mask")
  * 4 KB, so the others get a larger window when they are seen. The kernel takes at most 64 KB less a
  * record's other parts.
  */
-static const uint64_t windows[OUTSIDE_GENERATIONS] = {4 << 10, 8 << 10, 32 << 10, 63 << 10};
+static const uint64_t windows[OUTSIDE_WINDOWS] = {4 << 10, 8 << 10, 32 << 10, 63 << 10};
 enum { LEAST_WINDOW = 1 << 10, RECORDS_IN_RING = 16 };
 
 static int open_event(const struct perf_event_attr *a, pid_t pid, int cpu)
@@ -245,7 +245,7 @@ int outside_events_add(struct outside_events *e, pid_t tid, pid_t origin, bool o
     struct perf_event_attr tale = describe_tale(e, on_exec);
     *is_gone = false;
     /* What tells of a thread comes first: its samples mean nothing without. */
-    for (unsigned sampling = 0; sampling < 2; sampling++) {
+    for (unsigned sampling = 0; sampling < (e->samples_are_wide ? 1u : 2u); sampling++) {
         for (size_t i = 0; i < e->rings.count; i++) {
             const struct outside_ring *r = &e->rings.items[i];
             uint64_t id;
@@ -288,7 +288,7 @@ int outside_events_widen(struct outside_events *e, struct ct_error *err)
             return outside_refuse(errno, &e->wanted, 0, err);
         keep_event(e, fd, id, ALL_PROCESSES, 0, r->has_samples);
     }
-    e->is_wide = true;
+    e->is_wide = e->samples_are_wide = true;
     return CT_OK;
 }
 
@@ -321,7 +321,7 @@ void outside_events_drop(struct outside_events *e, uint32_t origin)
 {
     for (size_t i = 0; i < e->events.count; i++) {
         struct outside_event *event = &e->events.items[i];
-        if (e->is_wide || event->origin != origin || event->fd < 0)
+        if (event->origin != origin || event->fd < 0) /* those of all processes have none */
             continue;
         e->lost_before += lost_by(event);
         close_event(event);
@@ -343,20 +343,26 @@ void outside_events_stop(struct outside_events *e)
             ioctl(e->events.items[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
-/* --- larger windows ----------------------------------------------------------------------------
+/* --- other events ------------------------------------------------------------------------------
  */
+
+static void begin_generation(struct outside_events *e)
+{
+    e->generation++;
+    e->generations[e->generation] = (struct outside_generation){UINT64_MAX, UINT64_MAX};
+}
 
 bool outside_events_enlarge(struct outside_events *e)
 {
-    uint32_t next = e->generation + 1;
-    if (e->wanted.has_window || next == OUTSIDE_GENERATIONS)
+    uint32_t next = e->window + 1;
+    if (e->wanted.has_window || next == OUTSIDE_WINDOWS)
         return false;
     if (windows[next] > USUAL_WINDOW)
         need_larger_rings(e, windows[next]);
     if (windows[next] > e->ring_bytes / (RECORDS_IN_RING / 2))
         return false;
-    e->generation = next;
-    e->generations[next] = (struct outside_generation){UINT64_MAX, UINT64_MAX};
+    begin_generation(e);
+    e->window = next;
     e->window_bytes = windows[next];
     return true;
 }
@@ -364,7 +370,7 @@ bool outside_events_enlarge(struct outside_events *e)
 int outside_events_renew(struct outside_events *e, pid_t tid, uint32_t origin, bool on_exec)
 {
     struct perf_event_attr a = describe_samples(e, on_exec);
-    if (e->is_wide) {
+    if (e->samples_are_wide) {
         tid = ALL_PROCESSES;
         a.inherit = a.inherit_thread = 0;
     }
@@ -380,7 +386,8 @@ int outside_events_renew(struct outside_events *e, pid_t tid, uint32_t origin, b
     return CT_OK;
 }
 
-void outside_events_switch(struct outside_events *e, bool failed)
+/* Ends the generation before the newest; or that, if it `failed`. */
+static void end_generation(struct outside_events *e, bool failed)
 {
     uint32_t ends = failed ? e->generation : e->generation - 1;
     if (!failed) {
@@ -395,9 +402,25 @@ void outside_events_switch(struct outside_events *e, bool failed)
         e->lost_before += failed ? 0 : lost_by(event);
         close_event(event);
     }
+    e->generation -= failed;
+}
+
+void outside_events_switch(struct outside_events *e, bool failed)
+{
+    end_generation(e, failed);
     if (failed) { /* what has been opened is not asked for again */
-        e->wanted.window_bytes = e->window_bytes = windows[e->generation - 1];
+        e->window--;
+        e->wanted.window_bytes = e->window_bytes = windows[e->window];
         e->wanted.has_window = true;
-        e->generation--;
     }
+}
+
+bool outside_events_spread(struct outside_events *e)
+{
+    begin_generation(e);
+    e->samples_are_wide = true;
+    bool failed = outside_events_renew(e, ALL_PROCESSES, 0, false) != CT_OK;
+    end_generation(e, failed);
+    e->samples_are_wide = !failed;
+    return !failed;
 }

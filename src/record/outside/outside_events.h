@@ -34,12 +34,15 @@ struct outside_event {
     uint32_t tid;
     uint32_t origin; /* the process that it was opened for */
     bool is_sampling;
-    uint32_t generation; /* of its window */
+    uint32_t generation; /* of those that take samples */
     uint64_t opened_ns;
 };
 
-/* Events with a larger window take the place of others: samples count while theirs is the time. */
-enum { OUTSIDE_GENERATIONS = 4 };
+/*
+ * Events with a larger window, or of whole processors, take the place of others: samples count
+ * while theirs is the time.
+ */
+enum { OUTSIDE_WINDOWS = 4, OUTSIDE_GENERATIONS = OUTSIDE_WINDOWS + 1 };
 
 struct outside_generation {
     uint64_t from_ns, until_ns;
@@ -52,7 +55,8 @@ struct outside_ring;
 
 struct outside_events {
     struct outside_wanted wanted;
-    uint64_t window_bytes; /* as it is */
+    uint64_t window_bytes; /* as it is, */
+    uint32_t window;       /* and how many larger ones it has had before it */
     uint32_t generation;   /* the newest of: */
     struct outside_generation generations[OUTSIDE_GENERATIONS];
     uint64_t lost_before; /* by events that are closed */
@@ -62,7 +66,8 @@ struct outside_events {
     struct key_set ids; /* of the events, in their order */
     VEC(struct outside_waiting *) waiting;
     bool lacks_descriptors; /* one could not be opened for that reason */
-    bool is_wide;           /* events are of all processes */
+    bool is_wide;           /* events are of all processes, */
+    bool samples_are_wide;  /* at least those that take samples */
     uint64_t last_drained_ns;
     uint64_t told;                    /* records that were no samples */
     struct rlimit descriptors_before; /* of this process; a program gets them back */
@@ -100,6 +105,12 @@ int outside_events_widen(struct outside_events *events, struct ct_error *err);
 bool outside_events_enlarge(struct outside_events *events);
 int outside_events_renew(struct outside_events *events, pid_t tid, uint32_t origin, bool on_exec);
 void outside_events_switch(struct outside_events *events, bool failed);
+
+/*
+ * Samples of all processes on each processor, instead of those of each thread: a switch of threads
+ * costs nothing then. False: that is not permitted.
+ */
+bool outside_events_spread(struct outside_events *events);
 
 /* The event of an id, or NULL. */
 const struct outside_event *outside_event_of(const struct outside_events *events, uint64_t id);

@@ -36,8 +36,11 @@ struct outside_thread {
     uint64_t start_ns;
     uint32_t own; /* generation + 1 of the events that were opened for it: of these, what it has
                    * inherited besides does not count; 0: none */
-    uint32_t heir_own; /* the same of the thread that it has inherited all of its events from, */
-    uint32_t heir_of;  /* and which that is: it may have had such, too */
+    uint32_t heir_own;  /* the same of the thread that it has inherited all of its events from, */
+    uint32_t heir_of;   /* and which that is: it may have had such, too */
+    uint64_t looked_ns; /* when it was looked at: */
+    uint64_t switches;  /* to it until then, */
+    uint64_t worked;    /* and samples of it */
     bool has_tree;
     struct outside_tree tree;
     struct outside_base base;

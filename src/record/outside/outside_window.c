@@ -60,7 +60,7 @@ static int renew_all(struct outside *o)
     struct numbers pids, tids;
     bool is_new = true;
     int status = CT_OK;
-    if (o->events.is_wide)
+    if (o->events.samples_are_wide)
         return outside_events_renew(&o->events, 0, 0, false);
     key_set_init(&pids.set, sizeof(uint32_t));
     key_set_init(&tids.set, sizeof(uint32_t));
