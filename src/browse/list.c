@@ -52,13 +52,19 @@ char *list_plain_name(const struct view *view, uint32_t label)
 char *list_name(const struct view *view, uint32_t label, bool with_module, size_t columns,
                 const struct list_style *style)
 {
-    char *plain = list_plain_name(view, label), *name = text_clean(plain);
+    char own[NAME_BYTES], *plain = list_plain_name(view, label), *name = text_clean(plain);
+    /* Where there is no room for the function that is nearest, the place is enough. */
+    if (*label_neighbour(&view->labels, label) && !style->full_names &&
+        text_columns(name) > columns) {
+        free(name);
+        name = text_clean(label_name(&view->labels, label, own, sizeof own));
+    }
     char *module = text_clean(with_module ? label_module(&view->labels, label) : "");
     size_t module_columns = *module ? text_columns(module) + 3 : 0;
     free(plain);
     if (!style->full_names && module_columns > columns / 3 &&
         text_columns(name) + module_columns > columns) {
-        name_shorten(module, columns / 3 > 6 ? columns / 3 - 3 : 3, style->unicode);
+        module_shorten(module, columns / 3 > 6 ? columns / 3 - 3 : 3, style->unicode);
         module_columns = text_columns(module) + 3;
     }
     if (!style->full_names)

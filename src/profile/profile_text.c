@@ -336,6 +336,7 @@ static bool number(const struct profile *p, const char *key, double *out)
 static void print_quality(FILE *out, const struct profile *p)
 {
     double samples, asked, got, lost, walks, complete, user, system, own, checked, differ;
+    double untimed, measured;
     fputs("\nHow well\n", out);
     if (number(p, "samples", &samples)) {
         fprintf(out, "  %.0f samples", samples);
@@ -347,7 +348,6 @@ static void print_quality(FILE *out, const struct profile *p)
             fprintf(out, ", %.0f Hz achieved", got);
         putc('\n', out);
     }
-    double untimed;
     if (number(p, "times_lost", &untimed))
         fprintf(out, "  the times of %.0f samples are not known\n", untimed);
     if (number(p, "times_dropped", &untimed))
@@ -363,6 +363,8 @@ static void print_quality(FILE *out, const struct profile *p)
             fprintf(out, "; sampling took %.2f%% of it", 100 * own / (user + system));
         putc('\n', out);
     }
+    if (number(p, "measured_s", &measured))
+        fprintf(out, "  measured for %.3f s of the run\n", measured);
     fputs("  (--all prints every fact)\n", out);
 }
 

@@ -76,11 +76,18 @@ int idle_find(const struct profile *p, uint32_t metric, struct idle *out, struct
     out->threads = must_calloc((size_t)threads + 1, sizeof *out->threads);
     out->nodes = must_calloc((size_t)p->node_count + 1, sizeof *out->nodes);
     sum_up(p, p->values[metric], p->values[blocked], times);
+    uint32_t seen = 0;
     for (uint32_t i = 0; i < threads; i++) {
+        seen += times[i].all != 0;
         out->threads[i] = times[i].all && !times[i].ran;
         out->count += out->threads[i];
         if (times[i].ran && (double)times[i].loop * 100 >= (double)times[i].all * LOOP_PERCENT)
             out->nodes[times[i].node] = true;
+    }
+    /* A program that does nothing but wait: where it waits is all that there is to say. */
+    if (out->count == seen) {
+        memset(out->threads, 0, (size_t)threads * sizeof *out->threads);
+        out->count = 0;
     }
     free(times);
     return CT_OK;

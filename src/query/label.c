@@ -331,6 +331,26 @@ static bool cut_end(char *text, bool in_brackets, const char *module)
     return is_there;
 }
 
+/* Cuts off " [module]" where the module has been shortened: without ".so.6", or with an ellipsis.
+ */
+static bool cut_short_end(char *text, const char *module)
+{
+    char *behind = strrchr(text, '['), *end = text + strlen(text) - 1;
+    if (!behind || behind < text + 2 || behind[-1] != ' ' || *end != ']')
+        return false;
+    char *plain = must_strdup(module), *version = strstr(plain, ".so");
+    if (version && version > plain)
+        *version = '\0';
+    *end = '\0';
+    bool is_it = name_fits(behind + 1, plain) || name_fits(behind + 1, module);
+    *end = ']';
+    is_it |= name_fits(behind, module);
+    if (is_it)
+        behind[-1] = '\0';
+    free(plain);
+    return is_it;
+}
+
 enum name_match label_match(const struct labels *labels, uint32_t label, const char *typed)
 {
     char text[1024];
@@ -343,7 +363,8 @@ enum name_match label_match(const struct labels *labels, uint32_t label, const c
     char *alone = must_strdup(typed), *after = strstr(alone, " (after ");
     if (labels->items.items[label].kind == LABEL_PLACE && after)
         *after = '\0';
-    else if (*module && !cut_end(alone, true, module) && *module == '[')
+    else if (*module && !cut_end(alone, true, module) && !cut_short_end(alone, module) &&
+             *module == '[')
         cut_end(alone, false, module);
     enum name_match match = name_match(name, alone);
     free(alone);

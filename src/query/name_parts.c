@@ -16,12 +16,17 @@ static bool in_word(char c)
 const char *name_skip_operator(const char *name, const char *at)
 {
     static const char word[] = "operator";
+    /* Longer ones first. What follows may be template arguments: operator+<char>. */
+    static const char *const operators[] = {
+        "<=>", "<<=", ">>=", "->*", "()", "[]", "<<", ">>", "<=", ">=", "==", "!=", "&&",
+        "||",  "++",  "--",  "+=",  "-=", "*=", "/=", "%=", "^=", "&=", "|=", "->"};
     const char *end = at + sizeof word - 1;
     if (strncmp(at, word, sizeof word - 1) != 0 || in_word(*end) || (at > name && in_word(at[-1])))
         return at;
-    if (strncmp(end, "()", 2) == 0)
-        return end + 2;
-    return end + strspn(end, "<>=-!+*/%&|^~,[]");
+    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
+        if (strncmp(end, operators[i], strlen(operators[i])) == 0)
+            return end + strlen(operators[i]);
+    return end + (*end && strchr("<>=-!+*/%&|^~,", *end));
 }
 
 const char *name_skip_brackets(const char *at)
@@ -133,8 +138,7 @@ static size_t ellipsis(const char *at)
     return strncmp(at, "...", 3) == 0 || strncmp(at, "…", 3) == 0 ? 3 : 0;
 }
 
-/* Whether the text is the pattern, in which an ellipsis stands for anything. */
-static bool fits(const char *pattern, const char *text)
+bool name_fits(const char *pattern, const char *text)
 {
     const char *retry = NULL, *from = NULL; /* behind the last ellipsis, and where it ended */
     for (;;) {
@@ -159,10 +163,10 @@ static bool fits(const char *pattern, const char *text)
 /* One text that stands for the name: all of it, or what follows a scope. */
 static enum name_match match_text(const char *text, const char *typed)
 {
-    if (fits(typed, text))
+    if (name_fits(typed, text))
         return NAME_SHOWN;
     for (const char *at = text + 1; *text && *at; at++)
-        if (strchr(":./", at[-1]) && !strchr(":./", *at) && fits(typed, at))
+        if (strchr(":./", at[-1]) && !strchr(":./", *at) && name_fits(typed, at))
             return NAME_BASE;
     return NAME_OTHER;
 }

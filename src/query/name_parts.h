@@ -24,6 +24,9 @@ const char *name_skip_brackets(const char *at);
  * operator<<, operator()… Else `at`. */
 const char *name_skip_operator(const char *name, const char *at);
 
+/* Whether the text is the pattern, in which an ellipsis stands for anything. */
+bool name_fits(const char *pattern, const char *text);
+
 /* How well a name is what was typed; the best comes first. */
 enum name_match {
     NAME_SAME,  /* the whole name */

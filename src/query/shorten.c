@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { OWN_BRACKETS = 10 }; /* columns of names such as [vsyscall] */
+
 char *text_clean(const char *text)
 {
     VEC(char) clean = {0};
@@ -132,6 +134,23 @@ void name_shorten(char *clean, size_t columns, bool unicode)
     }
     if (text_columns(clean) > columns)
         cut_middle(clean, columns, unicode);
+}
+
+void module_shorten(char *clean, size_t columns, bool unicode)
+{
+    char *version = strstr(clean, ".so");
+    if (text_columns(clean) > columns && version && version > clean &&
+        (version[3] == '\0' || version[3] == '.'))
+        *version = '\0';
+    /* [vdso] has brackets of its own, which nothing is cut of. */
+    if (text_columns(clean) <= columns || (*clean == '[' && text_columns(clean) <= OWN_BRACKETS))
+        return;
+    const char *dots = *clean == '[' ? (unicode ? "…]" : "...]") : unicode ? "…" : "...";
+    size_t kept = columns > text_columns(dots) ? columns - text_columns(dots) : 0;
+    /* As many bytes must have been there as are put in their place. */
+    while (kept > 0 && strlen(skip_characters(clean, kept)) < strlen(dots))
+        kept--;
+    memcpy(skip_characters(clean, kept), dots, strlen(dots) + 1);
 }
 
 void text_cut(char *clean, size_t columns)

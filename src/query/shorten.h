@@ -25,4 +25,7 @@ void text_cut(char *clean, size_t columns);
  */
 void name_shorten(char *clean, size_t columns, bool unicode);
 
+/* The same for the file of a module: what follows ".so" says least. */
+void module_shorten(char *clean, size_t columns, bool unicode);
+
 #endif

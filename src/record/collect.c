@@ -367,6 +367,7 @@ static void add_facts(struct collector *c, enum ctp_scope scope, uint32_t index,
 {
     const struct fact_kinds kinds = {
         .samples = c->metrics.layout.events.mask & EVENTS_BY_SAMPLES,
+        .is_whole = c->is_whole,
         .rate_hz = (double)c->recording->options->rate_hz,
         .server = c->recording->server,
         .ticks_per_ns = c->recording->ticks_per_ns,

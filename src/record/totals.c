@@ -79,7 +79,7 @@ void totals_write(const struct totals *t, const struct fact_kinds *kinds, struct
         profile_fact_f64(w, scope, index, "rate_asked_hz", kinds->rate_hz);
         /* Of stacks that were looked at: a sample that stands for several makes it no faster. */
         double seconds = sampled_seconds(t, kinds->server);
-        if (seconds > 0)
+        if (seconds > 0 && kinds->is_whole)
             profile_fact_f64(w, scope, index, "rate_got_hz",
                              (double)(t->samples - t->merged) / seconds);
         profile_fact_u64(w, scope, index, "lost", t->lost);

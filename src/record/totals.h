@@ -26,6 +26,7 @@ void totals_add(struct totals *sum, const struct totals *part);
 /* What kinds of facts there are. */
 struct fact_kinds {
     bool samples;                /* at this rate: */
+    bool is_whole;               /* samples are of all the CPU time that is known */
     double rate_hz;              /* as asked */
     const struct server *server; /* whose engine has some, too */
     double ticks_per_ns;         /* of the time stamp counter */

@@ -94,9 +94,15 @@ static void note_other_metrics(struct sheet *sheet)
 /* What every thread begins with says nothing. */
 static bool is_beginning(const struct view *view, uint32_t node)
 {
-    static const char *const names[] = {
-        "_start", "__libc_start_main", "__libc_start_call_main", "start_thread", "clone", "__clone",
-        "clone3", "__clone3"};
+    static const char *const names[] = {"_start",
+                                        "__libc_start_main",
+                                        "__libc_start_call_main",
+                                        "start_thread",
+                                        "clone",
+                                        "__clone",
+                                        "clone3",
+                                        "__clone3",
+                                        "execute_native_thread_routine"};
     char text[1024];
     const char *name = label_name(&view->labels, view->tree.nodes[node].label, text, sizeof text);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -104,12 +110,14 @@ static bool is_beginning(const struct view *view, uint32_t node)
             return true;
     if (strncmp(name, "__libc_start_main@", 18) == 0)
         return true;
-    /* Without debug information of libc, the function between it and main has no name. */
+    /* Without debug information, what libc calls before main has no name, nor has what libstdc++
+     * calls before a thread's function. */
     const struct label *label = &view->labels.items.items[view->tree.nodes[node].label];
     uint32_t caller = view->tree.nodes[node].parent;
-    return label->kind == LABEL_PLACE && caller != 0 && caller != TREE_NONE &&
-           view->labels.items.items[view->tree.nodes[caller].label].module == label->module &&
-           is_beginning(view, caller);
+    if (label->kind != LABEL_PLACE || caller == 0 || caller == TREE_NONE)
+        return false;
+    bool is_same = view->labels.items.items[view->tree.nodes[caller].label].module == label->module;
+    return (is_same || strncmp(name, "libstdc++.so", 12) == 0) && is_beginning(view, caller);
 }
 
 /* The nodes from `first` down to `last`, without what threads begin with. */

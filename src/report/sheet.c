@@ -289,7 +289,7 @@ char *sheet_name(const struct terminal *terminal, const char *own_name, const ch
     /* The module may take a third at most; the name is what people look for. */
     if (!terminal->full_names && module_columns > columns / 3 &&
         text_columns(name) + module_columns > columns) {
-        name_shorten(module, columns / 3 > 6 ? columns / 3 - 3 : 3, terminal->unicode);
+        module_shorten(module, columns / 3 > 6 ? columns / 3 - 3 : 3, terminal->unicode);
         module_columns = text_columns(module) + 3;
     }
     if (!terminal->full_names)

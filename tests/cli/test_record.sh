@@ -233,6 +233,7 @@ for options in ["--duration", "0.1"], ["--delay", "0.1"], ["--delay", "0.1", "--
     assert "stand for" not in text and "on a CPU for" not in text and " s of the run" in text, text
     least = 0.099 if "--delay" in options and "--duration" in options else 0  # else it has the start in it
     assert least < info()["measured_s"] < time.monotonic() - before, info()["measured_s"]
+    assert "rate_got_hz" not in info(), "a rate of samples of a part by the CPU time of all"
 P
 check "when processes ended, and what CPU time is known" timeout 60 python3 "$work/known.py" "$CALLTRAIL" "$work"
 

@@ -112,8 +112,14 @@ same_callers() {
     done
 }
 same_callers typed-as-shown 'std::sort<std::vector<Document*, std::allocator<Document*> >::iterator, ByScore>(ByScore)' \
-    'std::sort<…>(ByScore) [Search.so]' 'std::sort<...>(...)' std::sort sort 'sort()' 'sort [Search.so]'
+    'std::sort<…>(ByScore) [Search.so]' 'std::sort<...>(...)' std::sort sort 'sort()' 'sort [Search.so]' \
+    'sort [Search]' 'sort [Se…h]'
 "$CALLTRAIL" report --view flat --limit 0 fixed.ctp | sed -n '4,$s/^.* s  //p' >shown
+# Where it is narrow, modules are short, too.
+for columns in 60 50; do
+    COLUMNS=$columns "$CALLTRAIL" report --view flat --limit 0 fixed.ctp | sed -n '4,$s/^.* s  //p' >>shown
+done
+holds short-modules-are-shown grep -q ' \[libc\]$' shown
 # In the C locale an ellipsis is three dots.
 LC_ALL=C "$CALLTRAIL" report --view flat --limit 0 fixed.ctp | sed -n '4,$s/^.* s  //p' >>shown
 holds something-is-shown [ "$(wc -l <shown)" -gt 60 ]

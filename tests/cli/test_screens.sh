@@ -93,6 +93,34 @@ done
 holds "what libc begins with is left out without its names, too" \
     grep -q 'function, below main → Parser::parse.* → … → .*_M_disjunction' bare.out
 
+# The same in threads that libstdc++ starts, whose function has no name on most machines.
+sed -e 's/;libc+0x271d0;/;libstdc+0xd4490;/' -e 's/!__libc_start_main/!start_thread/' bare.txt |
+    sed '1i module libstdc - /lib/libstdc++.so.6' >started.txt
+"$TEXT_PROFILE" started.txt started.ctp || exit 1
+"$CALLTRAIL" report started.ctp >started.out
+holds "what libstdc++ begins threads with is left out" \
+    grep -q 'function, below main → Parser::parse.* → … → .*_M_disjunction' started.out
+
+# ---- Wall time of a program that only waits: where, not that it did
+
+cat >waits.txt <<'END'
+module prog - /opt/prog
+metric wall ns 1 0 time from the thread's start to its end
+metric blocked ns 0 0 time in calls that wait
+process 1 1 /opt/prog prog
+fact samples 0
+name main prog!main
+name doze prog!doze
+name nap prog!nanosleep
+thread 1 prog
+context 500000000,500000000 main;doze;nap
+END
+"$TEXT_PROFILE" waits.txt waits.ctp && "$CALLTRAIL" report waits.ctp >waits.out || exit 1
+holds 'where a program that only waits does so' grep -q 'below main → doze$' waits.out
+printf '%s\n' 'name work prog!work' 'thread 2 prog' 'context 100000000,0 work' | cat waits.txt - >beside.txt
+"$TEXT_PROFILE" beside.txt beside.ctp && "$CALLTRAIL" report beside.ctp >waits.out || exit 1
+holds 'beside one that ran, it is one row' grep -q '83.3% .*(1 thread that only waited)' waits.out
+
 # ---- Narrower than most screens: what is cut to fit is cut there, too
 
 for profile in cpp server exact; do

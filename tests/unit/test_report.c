@@ -538,6 +538,10 @@ static void names_are_cut_with_care(void **state)
          "a::run(int)::{lambda(...)#1}::operator()(...) const"},
         {"a::run(int)::{lambda(A const&, B const&)#1}::operator()(A const&, B const&) const", 30,
          "{lambda(...)#1}::operator()"},
+        {"bool std::operator==<char, Traits>(A const&, B const&)", 30, "std::operator==<...>(...)"},
+        {"A std::operator+<char, Traits>(A const&, B const&)", 40,
+         "std::operator+<...>(A const&, B const&)"},
+        {"T* p<T, Deleter>::operator-><U, V>(int, long, int) const", 30, "p<...>::operator-><...>"},
         {"(anonymous namespace)::function(with parameters)", 40,
          "(anonymous namespace)::function(...)"},
         {"<alloc::vec::Vec<T> as core::ops::drop::Drop>::drop", 60,
@@ -564,6 +568,16 @@ static void names_are_cut_with_care(void **state)
         name_shorten(name, 19, true);
         assert_string_equal(name, unicode[i][1]);
         free(name);
+    }
+    static const char *const modules[][2] = {{"libc.so.6", "libc"},
+                                             {"ld-linux-x86-64.so.2", "ld-linu..."},
+                                             {"perl", "perl"},
+                                             {".so-and-so", ".so-a..."}};
+    for (size_t i = 0; i < 4; i++) {
+        char *module = text_clean(modules[i][0]);
+        module_shorten(module, i == 1 ? 10 : 8, false);
+        assert_string_equal(module, modules[i][1]);
+        free(module);
     }
     char *clean = text_clean("a\x1b[1m\n\xc2\x9b");
     assert_string_equal(clean, "a\\x1b[1m\\x0a\\xc2\\x9b");

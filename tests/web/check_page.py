@@ -84,6 +84,76 @@ class Checks:
         older, newer = self.make("older", "--seed", "3", "--nodes", "500"), self.make("newer", "--seed", "4", "--nodes", "700")
         assert page_numbers.check_compare(self.page, self.calltrail, [older, newer], self.work) > 10
 
+    def in_order(self):
+        """The flame graph in order of time; its address, and what there is without times."""
+        seeds = range(1, 4) if self.is_short else range(1, 25)
+        assert page_numbers.check_in_order(self.page, self.calltrail, self.generate, self.work, seeds) > 50
+        address = self.html("ordered", self.make("ordered", "--seed", "5", "--nodes", "300", "--threads", "3"))
+        self.go(address)
+        self.press("d")
+        assert self.state()["timed"] == "1"
+        box = self.page.run("(({ left, top }) => [left, top])(document.querySelector('canvas').getBoundingClientRect())")
+        self.page.then_drawn(lambda: self.page.click(box[0] + 20, box[1] + 21 + 8))
+        self.page.then_drawn(lambda: self.page.click(box[0] + 20, box[1] + 42 + 8))
+        zoom = self.state()["zoom"]
+        self.go(f"{address}#timed=1&zoom={zoom}")
+        assert self.page.run("Boolean(document.querySelector('#detail .function'))") and self.state()["zoom"] == zoom
+        self.press("v")
+        assert "timed" not in self.state() and self.state()["up"] == "1"
+        self.go(self.html("untimed", self.make("untimed", "--seed", "5", "--nodes", "90", "--no-times")) + "#timed=1")
+        assert "time" not in self.page.run("document.querySelector('.tools').textContent")
+
+    def tips(self):
+        """What is pointed at in a picture says its full name and numbers beside the pointer, and as the line below does."""
+        self.go(self.html("views", self.make("views", "--seed", "5", "--nodes", "2000", "--threads", "6")))
+        box = self.page.run("(({ left, top, width }) => [left, top, width])(document.querySelector('canvas').getBoundingClientRect())")
+        for x in (box[0] + 20, box[0] + box[2] / 2):
+            self.page.move(x, box[1] + 42 + 8)
+            tip = self.page.run("[...document.querySelectorAll('.tip:not([hidden]) div')].map((line) => line.textContent)")
+            said = self.page.run("['.function', '.numbers'].map((part) => document.querySelector(`#detail ${part}`).textContent)")
+            assert len(tip) == 2 and tip[0].startswith(said[0]) and tip[1] == said[1], f"{tip}, not {said}"
+            edges = self.page.run("(({ left, right, top, bottom }) => [left, top, innerWidth - right, innerHeight - bottom])(document.querySelector('.tip').getBoundingClientRect())")
+            assert min(edges) >= 0, f"the tip is outside: {edges}"
+        self.page.move(box[0] + 20, box[1] - 40)
+        assert self.page.run("document.querySelector('.tip').hidden")
+
+    def short_names(self):
+        """Names in little room, as src/query/shorten.c has them."""
+        cases = [("short", 10, "short"), ("std::map<K, std::vector<V> >::at(K const&)", 40, "std::map<…>::at(K const&)"),
+                 ("std::vector<int>::at(unsigned long)", 80, "std::vector<int>::at(unsigned long)"),
+                 ("std::map<Key, Value>::at(int, int, int)", 23, "std::map<…>::at(…)"), ("std::map<Key, Value>::at(int, int, int)", 16, "std::map<…>::at"),
+                 ("std::map<Key, Value>::at(int, int, int)", 9, "at"), ("void std::__introsort_loop<It, long>(It, It, long)", 80, "std::__introsort_loop<…>(It, It, long)"),
+                 ("void std::__introsort_loop<It, long>(It, It, long)", 20, "__introsort_loop<…>"), ("void std::__introsort_loop<It, long>(It, It, long)", 17, "__introsort_loop"),
+                 ("a::operator<<(a long list, of parameters)", 18, "a::operator<<(…)"), ("a::operator()(a long list, of parameters)", 18, "a::operator()(…)"),
+                 ("bool std::operator< <char, Traits>(A const&, B const&)", 30, "std::operator< <…>(…)"),
+                 ("bool std::operator==<char, Traits>(A const&, B const&)", 30, "std::operator==<…>(…)"),
+                 ("A std::operator+<char, Traits>(A const&, B const&)", 38, "std::operator+<…>(A const&, B const&)"),
+                 ("T* p<T, Deleter>::operator-><U, V>(int, long, int) const", 25, "p<…>::operator-><…>"),
+                 ("a::run(int)::{lambda(A const&, B const&)#1}::operator()(A const&, B const&) const", 47, "a::run(int)::{lambda(…)#1}::operator()(…) const"),
+                 ("a::run(int)::{lambda(A const&, B const&)#1}::operator()(A const&, B const&) const", 27, "{lambda(…)#1}::operator()"),
+                 ("(anonymous namespace)::function(with parameters)", 40, "(anonymous namespace)::function(…)"),
+                 ("<alloc::vec::Vec<T> as core::ops::drop::Drop>::drop", 60, "<alloc::vec::Vec<T> as core::ops::drop::Drop>::drop"),
+                 ("0123456789abcdefghij", 19, "012345678…cdefghij"), ("(walk ended: stack not readable)", 20, "(walk ende… readable)"), ("abcdefghij", 5, "abcde")]
+        made = self.page.run("(() => {" + page_numbers.page_code() + f"return {json.dumps(cases)}.map(([name, most]) => shortName(name, most)); }})()")
+        for (name, most, wanted), got in zip(cases, made):
+            # Where letters are cut, a letter more or less on either side is as good.
+            assert got == wanted or (len(got) <= most and "…" in wanted and got[:8] == wanted[:8] and got[-4:] == wanted[-4:]), f"{name} in {most}: {got}, not {wanted}"
+
+    def structure_and_contexts(self):
+        """From a context to its function's place in the structure, and back."""
+        self.go(self.html("views", self.make("views", "--seed", "5", "--nodes", "2000", "--threads", "6")) + "#view=functions")
+        self.page.run("document.querySelector('.table').focus()")
+        for key in ("Home", "ArrowDown", "ArrowDown"):
+            self.page.key(key)
+        name = self.page.run("document.querySelector('#detail .function').textContent")
+        self.press("g")
+        assert self.state()["view"] == "structure" and self.state()["function"].startswith(name), self.state()
+        chosen = self.page.run("document.querySelector('.row.chosen .label').textContent")
+        level = self.page.run("document.querySelector('.row.chosen').getAttribute('aria-level')")
+        assert chosen == name and level == "3", f"{chosen} at {level}, not {name}"
+        self.press("b")
+        assert self.state()["view"] == "butterfly" and self.state()["function"].startswith(name), self.state()
+
     def shown_numbers(self):
         """What stands in the table is what the report says, in its digits."""
         profile = self.make("shown", "--seed", "8", "--nodes", "300")
@@ -501,8 +571,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="calltrail-page-") as work:
         checks = Checks(*arguments[:2], work, is_short)
         try:
-            short = ["numbers", "differences", "shown_numbers", "views", "keys", "zoom_and_back", "search", "time", "hostile", "recordings", "served"]
-            full = short + ["keys_of_functions", "tree_keys", "address", "pictures", "looks", "source", "controls_have_names", "odd_profiles", "two_profiles", "cut"]
+            short = ["numbers", "differences", "in_order", "tips", "short_names", "shown_numbers", "views", "keys", "zoom_and_back", "search", "time", "hostile", "recordings", "served"]
+            full = short + ["structure_and_contexts", "keys_of_functions", "tree_keys", "address", "pictures", "looks", "source", "controls_have_names", "odd_profiles", "two_profiles", "cut"]
             only = os.environ.get("ONLY", "").split()
             for name in only or (short if is_short else full):
                 checks.check(name, getattr(checks, name))

@@ -8,7 +8,7 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "src/view/page"
-MODULES = ["format", "data", "tree", "refine", "rows", "kctx", "lines", "compare", "times", "model", "state"]
+MODULES = ["format", "names", "data", "tree", "refine", "rows", "kctx", "lines", "compare", "times", "model", "state", "chart"]
 
 # What the page would show of a state, in the words of the report. Rows of trees are paths with their numbers.
 ANSWERS = """
@@ -156,10 +156,73 @@ def check_state(page, calltrail, profile, state, options, function):
     return True
 
 
+# The flame graph in order of time, and the same made of lists of labels: frames as [label or thread, total, self, frames].
+IN_ORDER = """
+window.inOrder = (words) => {
+    const state = { ...freshState(), ...words }, range = rangeOf(state), [profile] = all.profiles;
+    const metric = all.metricIndex(profile, state.metric), threads = threadsOfNodes(profile, state), lists = new Map();
+    const stackOf = (node) => {
+        const labels = [];
+        for (let at = node; at !== NONE && profile.nodeFrame[at] !== NONE; at = profile.nodeParent[at])
+            if (profile.nodeParent[at] !== NONE)
+                labels.unshift(...profile.entryLabel.subarray(profile.frameFirst[profile.nodeFrame[at]], profile.frameFirst[profile.nodeFrame[at] + 1]));
+        return labels.length ? labels : [profile.nothingLabel];
+    };
+    eachTime(profile, metric, (node, at, value) => {
+        if (threads[node] === NONE || (range && (at < (range.from ?? 0) || at >= (range.to ?? Infinity))))
+            return;
+        if (!lists.has(threads[node]))
+            lists.set(threads[node], []);
+        lists.get(threads[node]).push({ at, value, stack: stackOf(node) });
+    });
+    const sum = (list) => list.reduce((all, one) => all + one.value, 0);
+    const frames = (list, depth) => {
+        const runs = [];
+        list.forEach((one, i) => {
+            if (one.stack.length <= depth)
+                return;
+            const before = list[i - 1];
+            if (before && before.stack.length > depth && before.stack[depth] === one.stack[depth])
+                runs[runs.length - 1].push(one);
+            else
+                runs.push([one]);
+        });
+        return runs.map((run) => [run[0].stack[depth], sum(run), sum(run.filter((one) => one.stack.length === depth + 1)), frames(run, depth + 1)]);
+    };
+    const sorted = [...lists.entries()].map(([thread, list]) => [thread, list.sort((a, b) => a.at - b.at)]).sort((a, b) => sum(b[1]) - sum(a[1]));
+    const wanted = sorted.length === 1 ? frames(sorted[0][1], 0) : sorted.map(([thread, list]) => [String(profile.threads[thread]?.[1] ?? "none"), sum(list), 0, frames(list, 0)]);
+    const root = inOrderOfTime(profile, metric, state, range, all.placed(state));
+    const shown = (row) => [row.label ?? /\\((\\d+)\\)$/.exec(row.text)?.[1] ?? "none", row.total, row.label === null ? 0 : row.self, row.children().map(shown)];
+    const alone = (row) => root.find(row.path()) === row && row.children().every(alone);
+    return { samples: sorted.reduce((all, [, list]) => all + list.length, 0), threads: sorted.length, wanted: JSON.stringify(wanted),
+        shown: root ? JSON.stringify(root.children().map(shown)) : "[]", found: !root || alone(root) };
+};
+"""
+
+
+def check_in_order(page, calltrail, generate, work, seeds):
+    """The flame graph in order of time for random profiles, threads and ranges. Returns how many samples were compared."""
+    compared = 0
+    for seed in seeds:
+        chance, profile = random.Random(seed), f"{work}/ordered.ctp"
+        subprocess.run([generate, "--seed", str(seed), "--nodes", str(chance.choice((40, 400))), "--threads", str(chance.choice((1, 5))),
+                        "--shape", chance.choice(("deep", "random")), profile], check=True)
+        prepare(page, calltrail, [profile], work)
+        threads = page.run("window.selections().threads")
+        for words in ({}, {"thread": chance.choice(threads)}, {"from": "1", "to": "60"}):
+            got = page.run(f"window.inOrder({json.dumps(words)})")
+            if got["shown"] != got["wanted"]:
+                at = next(i for i, (a, b) in enumerate(zip(got["shown"] + " ", got["wanted"] + " ")) if a != b)
+                raise AssertionError(f"seed {seed} {words}: {got['shown'][max(at - 80, 0):at + 80]}, not {got['wanted'][max(at - 80, 0):at + 80]}")
+            assert got["found"], f"seed {seed} {words}: a frame's path leads to another"
+            compared += got["samples"]
+    return compared
+
+
 def prepare(page, calltrail, profiles, work):
     subprocess.run([calltrail, "html", "--min-share", "0", "-o", f"{work}/numbers.html", *profiles], check=True, capture_output=True)
     page.open(f"file://{work}/numbers.html")
-    page.run("(async () => {" + page_code() + ANSWERS + "})()")
+    page.run("(async () => {" + page_code() + ANSWERS + IN_ORDER + "})()")
 
 
 def check_numbers(page, calltrail, generate, work, seeds, selections):

@@ -8,10 +8,10 @@ import { REFINEMENTS, exactly } from "./refine.js";
 import { VIEWS, parseState, stateText } from "./state.js";
 import { element } from "./table.js";
 import { VIEW_MAKERS } from "./views.js";
-import { hasTimes, rangeOf, secondsText } from "./times.js";
+import { hasTimes, isTimed, rangeOf, secondsText } from "./times.js";
 import { outermost } from "./tree.js";
 
-const CHOICES_MAX = 300, NEVER_BAD = 0;
+const CHOICES_MAX = 300, NEVER_BAD = 0, SAMPLES_ENOUGH = 200;
 const find = (id) => document.getElementById(id);
 
 class App {
@@ -91,8 +91,16 @@ class App {
 
     // ---- A closer look
 
-    // What to ask the server for, where the page does not have all of it: "" if there is nothing.
+    // Whether the flame graph is in order of time: of samples that have times.
+    inTimeOrder() {
+        const { state, baseModel } = this, profile = this.base[baseModel.sideOf(state)];
+        return state.timed && !state.up && state.view === "flame" && isTimed(profile, profile.metrics[baseModel.metricIndex(profile, state.metric)].name);
+    }
+
+    // What to ask the server for, where the page does not have all of it: "" if there is nothing. Times it has.
     wanted() {
+        if (this.inTimeOrder())
+            return "";
         const { thread, process, phase, zoom, up, inlined, refinements, view, from, to } = this.state;
         const inTree = (view === "flame" || view === "compare") && !up && inlined && !refinements.length;
         const path = inTree && view === "flame" ? zoom.map((label) => label.toString(36)).join(".") : "";
@@ -319,6 +327,9 @@ class App {
         const fact = (key) => Number(profile.fact(key, metric) ?? NaN), samples = fact("samples"), lost = fact("lost");
         if (lost / (samples + lost) > 0.01)
             found.push(`${countText(lost)} samples of ${countText(samples + lost)} were lost.`);
+        const { kind, period, unit } = profile.metrics[metric], taken = profile.values[metric].reduce((sum, value) => sum + value, 0) / period;
+        if (kind === "sampled" && unit === "ns" && period > 1 && taken < SAMPLES_ENOUGH)
+            found.push(`Only about ${plural(taken, "sample")}: shares are rough. Run it longer, or sample faster (-F).`);
         if (fact("walks_complete") / fact("walks_total") < 0.95)
             found.push(`${(100 - 100 * fact("walks_complete") / fact("walks_total")).toFixed(1)}% of the stacks could not be walked to their end: outer callers are missing.`);
         if (fact("verify_differ") > NEVER_BAD)
@@ -351,17 +362,23 @@ class App {
             this.detail.replaceChildren(element("span", { class: "hint", text: "Point at a function for its numbers; ? shows all keys." }));
             return;
         }
-        const scale = amountScale(this.metric.unit, this.tree.whole), { whole } = this.tree, module = this.labels.module(row.label);
-        const numbers = row.up ? `${scale(row.total)} (${shareText(row.total, whole)})`
-            : `total ${scale(row.total)} (${shareText(row.total, whole)}) · self ${scale(row.self)} (${shareText(row.self, whole)})`;
+        const module = this.labels.module(row.label);
         const parts = [element("span", { class: "function", text: this.labels.name(row.label) }), element("span", { class: "module", text: module }),
-            element("span", { class: "numbers", text: numbers + this.changeText(row, scale) })];
+            element("span", { class: "numbers", text: this.numbersText(row) })];
         const act = (text, key, action) => element("button", { text, title: `key ${key}`, onclick: action });
         if (row === this.chosen && this.labels.isCode(row.label) && !this.comparison)
             parts.push(element("span", { class: "actions" }, act("focus", "f", () => this.refineChosen("f")), act("hide", "h", () => this.refineChosen("h")),
                 act("callers & callees", "b", () => this.showChosen("butterfly")), act("source", "o", () => this.showChosen("lines")),
+                act("structure", "g", () => this.showChosen("structure")),
                 act("copy stack", "y", () => this.copyStack())));
         this.detail.replaceChildren(...parts);
+    }
+
+    numbersText(row) {
+        const scale = amountScale(this.metric.unit, this.tree.whole), { whole } = this.tree;
+        const numbers = row.up ? `${scale(row.total)} (${shareText(row.total, whole)})`
+            : `total ${scale(row.total)} (${shareText(row.total, whole)}) · self ${scale(row.self)} (${shareText(row.self, whole)})`;
+        return numbers + this.changeText(row, scale);
     }
 
     changeText(row, scale) {

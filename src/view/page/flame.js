@@ -1,6 +1,6 @@
 // Flame graphs on a canvas: a frame is as wide as its cost. Only what is wide enough to be seen is laid out, so
 // that the size of the profile does not matter.
-import { shorten } from "./format.js";
+import { shortName } from "./names.js";
 
 export const FLAME_ROW_HEIGHT = 21;
 const ROW_HEIGHT = FLAME_ROW_HEIGHT, LEAST_WIDTH = 0.6, TEXT_LEAST = 28, PADDING = 5, GAP = 1;
@@ -41,11 +41,18 @@ export class Flame {
         this.canvas.tabIndex = 0;
         this.canvas.setAttribute("role", "application");
         this.space = document.createElement("div");
-        this.box.append(this.canvas, this.space);
+        this.tip = document.createElement("div");
+        this.tip.className = "tip";
+        this.tip.hidden = true;
+        this.tip.setAttribute("aria-hidden", "true"); // the line below the picture says the same
+        this.box.append(this.canvas, this.space, this.tip);
         this.chosen = this.hovered = null;
         this.layout = { rects: [], depth: 0 };
         this.box.addEventListener("scroll", () => this.draw());
-        this.canvas.addEventListener("mousemove", (event) => this.hover(this.hit(event)));
+        this.canvas.addEventListener("mousemove", (event) => {
+            this.hover(this.hit(event));
+            this.placeTip(event);
+        });
         this.canvas.addEventListener("mouseleave", () => this.hover(null));
         this.canvas.addEventListener("click", (event) => this.click(event));
         this.canvas.addEventListener("keydown", (event) => this.key(event));
@@ -53,7 +60,8 @@ export class Flame {
         this.resizes.observe(this.box);
     }
 
-    // What is shown: {root, zoomed, labels, marks, colourOf(row), rootText, up, title}.
+    // What is shown: {root, zoomed, labels, marks, colourOf(row), rootText, title, tipOf(row)}. A row without a label
+    // is the root, or has a text of its own.
     show(what) {
         this.what = what;
         this.chosen = what.zoomed === what.root ? null : what.zoomed;
@@ -127,11 +135,10 @@ export class Flame {
         }
         if (rect.width < TEXT_LEAST)
             return;
-        const text = row.label === null ? this.what.rootText : this.what.labels.name(row.label);
         const room = Math.floor((rect.width - 2 * PADDING) / this.letter);
         context.fillStyle = this.what.marks && row.label !== null && !this.what.marks[row.label]
             ? this.colours.ink : this.colours.text;
-        const shown = shorten(text, room);
+        const shown = row.label === null ? (row.text || this.what.rootText).slice(0, room) : shortName(this.what.labels.name(row.label), room);
         if (isAscii(shown.replace(/…/g, ""))) {
             context.fillText(shown, rect.x + PADDING, y + ROW_HEIGHT / 2);
         } else {
@@ -157,8 +164,24 @@ export class Flame {
             return;
         this.hovered = row;
         this.canvas.style.cursor = row ? "pointer" : "default";
+        this.tip.hidden = !row || row.label === null;
+        if (!this.tip.hidden)
+            this.tip.replaceChildren(...this.what.tipOf(row).map((text) => {
+                const line = document.createElement("div");
+                line.textContent = text;
+                return line;
+            }));
         this.draw();
         this.hooks.hover(row);
+    }
+
+    // Beside the pointer, and within the window.
+    placeTip({ clientX, clientY }) {
+        if (this.tip.hidden)
+            return;
+        const { width, height } = this.tip.getBoundingClientRect(), { innerWidth, innerHeight } = window;
+        this.tip.style.left = `${Math.max(Math.min(clientX + 14, innerWidth - width - 6), 4)}px`;
+        this.tip.style.top = `${clientY + 22 + height > innerHeight ? Math.max(clientY - height - 10, 4) : clientY + 18}px`;
     }
 
     click(event) {

@@ -122,6 +122,11 @@ class Place {
         return this.self;
     }
 
+    // This, and all that is below it.
+    places() {
+        return [this, ...[...this.below.values()].flatMap((place) => place.places())];
+    }
+
     children() {
         return [...this.below.values()].filter((place) => place.self)
             .sort((a, b) => this.kind === "function" ? a.line - b.line : b.self - a.self || (a.name < b.name ? -1 : 1));

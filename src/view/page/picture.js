@@ -1,6 +1,7 @@
 // What is seen as SVG, for documents, and as PNG.
 import { FLAME_ROW_HEIGHT, layOut } from "./flame.js";
-import { shareText, shorten } from "./format.js";
+import { shareText } from "./format.js";
+import { shortName } from "./names.js";
 
 const LETTER = 7.23, HEAD = 30, MARGIN = 10, SVG = "http://www.w3.org/2000/svg";
 
@@ -25,7 +26,7 @@ export function flameSvg(what, width = 1200, dark = false) {
     svg.append(svgElement("rect", { width, height, fill: dark ? "#17191d" : "#fff" }),
         svgElement("text", { x: MARGIN, y: 20, fill: ink, "font-family": "system-ui, sans-serif", "font-weight": 600 }, what.title));
     for (const rect of rects) {
-        const { row } = rect, name = row.label === null ? what.rootText : what.labels.fullName(row.label);
+        const { row } = rect, name = row.label === null ? row.text || what.rootText : what.labels.fullName(row.label);
         const x = MARGIN + rect.x, y = HEAD + rect.depth * FLAME_ROW_HEIGHT, group = svgElement("g", {});
         group.append(svgElement("title", {}, `${name}\n${what.unitText(row.total)}, ${shareText(row.total, what.whole)}`));
         group.append(svgElement("rect", {
@@ -35,7 +36,7 @@ export function flameSvg(what, width = 1200, dark = false) {
         const room = Math.floor((rect.width - 10) / LETTER);
         if (room >= 3)
             group.append(svgElement("text", { x: (x + 5).toFixed(2), y: y + 14.5, fill: dark ? "#f2f2f2" : "#1b1d21" },
-                shorten(row.label === null ? what.rootText : what.labels.name(row.label), room)));
+                row.label === null ? (row.text || what.rootText).slice(0, room) : shortName(what.labels.name(row.label), room)));
         svg.append(group);
     }
     return new XMLSerializer().serializeToString(svg);

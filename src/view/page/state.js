@@ -31,6 +31,7 @@ const DEFAULTS = {
     colour: "",
     sort: "",
     up: false,     // the flame graph begins with what runs, and goes up to callers
+    timed: false,  // the flame graph is in order of time, and not merged
     inlined: true,
     code: false,   // instructions instead of source lines
 };

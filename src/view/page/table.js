@@ -95,6 +95,19 @@ export class Table {
         this.draw();
     }
 
+    // Opens the way to an item of a tree, which knows its parents, and chooses it.
+    reveal(item) {
+        const way = [item];
+        while (way[0].parent && !this.items.some((one) => one.item === way[0]))
+            way.unshift(way[0].parent);
+        const find = (wanted) => this.items.findIndex((one) => one.item === wanted);
+        for (const step of way)
+            if (find(step) >= 0 && !this.opened.has(step) && this.hooks.hasChildren(step))
+                this.open(find(step));
+        this.draw();
+        this.choose(find(item));
+    }
+
     // Opens the heaviest branch as long as it has most of what its parent has.
     openHotPath() {
         for (let at = 0, least = 0; at < this.items.length && this.items.length < 400; at++) {

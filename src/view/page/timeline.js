@@ -2,11 +2,12 @@
 // all other views look at.
 import { NONE } from "./data.js";
 import { amountScale, amountText, countText, plural, shareText, shorten, visible } from "./format.js";
+import { shortName } from "./names.js";
 import { SvgCanvas } from "./picture.js";
 import { Table, element } from "./table.js";
 import { SECOND, eachTime, labelOfNode, movedWithMarks, nodesWithMarks, rangeOf, secondsText, spanOf, threadsOfNodes } from "./times.js";
 
-const ROW = 24, GUTTER = 170, AXIS = 22, THREADS_MAX = 200, HEAT_ROWS = 50, HEAT_COLUMNS = 240, PARTS = 20;
+const ROW = 24, GUTTER = 170, AXIS = 22, THREADS_MAX = 200, HEAT_ROWS = 50, HEAT_COLUMNS = 240, PARTS = 20, SAMPLES_WIDE = 4, BAR_MAX = 24;
 
 // What is drawn: samples of the chosen metric and threads that no refinement takes away, in order of time.
 class Samples {
@@ -244,8 +245,18 @@ function niceStep(least) {
 }
 
 class Timeline extends TimePicture {
-    step() {
+    perPixel() {
         return Math.max((this.samples.span.last - this.samples.span.first) / Math.max(this.columns || 100, 1), 1);
+    }
+
+    // How many pixels a bar is wide: so many that some samples fit beside each other, where a pixel is less than one.
+    wide() {
+        const { period, unit } = this.app.metric, sampleUs = unit === "ns" ? (period || 0) / 1000 : 0;
+        return Math.min(Math.max(Math.ceil(SAMPLES_WIDE * sampleUs / this.perPixel()), 1), BAR_MAX);
+    }
+
+    step() {
+        return this.wide() * this.perPixel();
     }
 
     where(event) {
@@ -253,32 +264,33 @@ class Timeline extends TimePicture {
         const line = Math.floor(y / ROW), { first } = this.samples.span;
         if (x < 0 || x >= this.columns)
             return null;
-        return { at: first + Math.floor(x) * this.step(), line: line < this.samples.lines.length ? line : this.samples.lines.length - 1 };
+        return { at: first + Math.floor(x / this.wide()) * this.step(), line: line < this.samples.lines.length ? line : this.samples.lines.length - 1 };
     }
 
     moved(key) {
-        const { span, lines } = this.samples, by = 10 * this.step(), at = this.cursor || { at: span.first - by, line: 0 };
+        const { span, lines } = this.samples, by = Math.max(Math.round(10 / this.wide()), 1) * this.step(), at = this.cursor || { at: span.first - by, line: 0 };
         const to = { ArrowLeft: at.at - by, ArrowRight: at.at + by, Home: span.first, End: span.last - this.step() }[key] ?? at.at;
         const line = at.line + (key === "ArrowDown") - (key === "ArrowUp");
         return { at: Math.min(Math.max(to, span.first), span.last - this.step()), line: Math.min(Math.max(line, 0), lines.length - 1) };
     }
 
     x(us) {
-        return GUTTER + (us - this.samples.span.first) / this.step();
+        return GUTTER + (us - this.samples.span.first) / this.perPixel();
     }
 
     draw(onto = null) {
         const { samples, app } = this, width = this.box.clientWidth;
         this.columns = Math.max(width - GUTTER - 4, 10);
         const height = samples.lines.length * ROW + AXIS, context = this.begin(width, height, onto), { colours } = this, part = this.part();
-        const step = this.step(), sums = samples.lines.map(() => new Float64Array(this.columns + 1)), found = samples.lines.map(() => new Float64Array(this.columns + 1));
+        const step = this.step(), wide = this.wide(), bars = Math.ceil(this.columns / wide) + 1;
+        const sums = samples.lines.map(() => new Float64Array(bars)), found = samples.lines.map(() => new Float64Array(bars));
         for (let i = 0; i < samples.at.length; i++) {
             const line = samples.lineOf.get(samples.threads[samples.node[i]]), x = Math.floor((samples.at[i] - samples.span.first) / step);
             sums[line][x] += samples.value[i];
             if (samples.marked?.[samples.node[i]])
                 found[line][x] += samples.value[i];
         }
-        // The fullest column is as high as its line; what that is stands below the names.
+        // The fullest bar is as high as its line; what that is stands below the names.
         const most = sums.reduce((max, line) => line.reduce((a, b) => Math.max(a, b), max), 1);
         context.fillStyle = colours.dim;
         context.fillText(app.metric.unit === "ns" ? `full height: ${shareText(most, step * 1000)} of a CPU` : `full height: ${amountText(app.metric.unit, most)}`, 4, height - AXIS / 2 + 2);
@@ -288,19 +300,24 @@ class Timeline extends TimePicture {
             context.fillRect(GUTTER, y, this.columns, ROW);
             context.fillStyle = this.cursor?.line === i ? colours.accent : colours.ink;
             context.fillText(shorten(line.name, 24), 4, y + ROW / 2);
-            for (let x = 0; x <= this.columns; x++) {
+            for (let x = 0; x < bars; x++) {
                 if (!sums[i][x])
                     continue;
                 const tall = Math.max(Math.min(sums[i][x] / most, 1) * (ROW - 3), 2), marked = Math.min(found[i][x] / most, 1) * (ROW - 3);
                 context.fillStyle = colours.bar;
-                context.fillRect(GUTTER + x, y + ROW - 1 - tall, 1, tall);
+                context.fillRect(GUTTER + x * wide, y + ROW - 1 - tall, this.barWidth(x, wide), tall);
                 context.fillStyle = colours.match;
                 if (marked)
-                    context.fillRect(GUTTER + x, y + ROW - 1 - Math.max(marked, 2), 1, Math.max(marked, 2));
+                    context.fillRect(GUTTER + x * wide, y + ROW - 1 - Math.max(marked, 2), this.barWidth(x, wide), Math.max(marked, 2));
             }
         });
         this.drawAxis(context, height);
         this.drawPart(context, part, height - AXIS);
+    }
+
+    // The last bar may be cut; wide ones have a gap between them.
+    barWidth(x, wide) {
+        return Math.max(Math.min(wide, this.columns - x * wide) - (wide > 3 ? 1 : 0), 1);
     }
 
     drawAxis(context, height) {
@@ -405,6 +422,16 @@ class HeatMap extends TimePicture {
     }
 }
 
+function mostlyCell(samples, { value, label, line }) {
+    if (!value)
+        return element("span", { class: "label" });
+    const { profile } = samples, module = profile.module(label);
+    const cell = element("span", { class: "label" }, element("span", { class: "function", text: shortName(profile.name(label)) }),
+        element("span", { class: "module", text: `${module ? ` ${module}` : ""} in ${samples.lines[line].name}` }));
+    cell.title = profile.fullName(label);
+    return cell;
+}
+
 // The same as text: equal parts of the time, each of which can be chosen.
 function partsTable(app, samples) {
     const { first, last } = samples.span, scale = amountScale(app.metric.unit, samples.total), { width } = samples.profile.times;
@@ -417,8 +444,7 @@ function partsTable(app, samples) {
         { title: "To", kind: "number", text: (part) => `${secondsText(part.to, step)} s` },
         { title: "Share", kind: "share", share: (part) => samples.whole ? 100 * part.value / samples.whole : 0, text: (part) => shareText(part.value, samples.whole) },
         { title: app.metric.name, kind: "number", text: (part) => scale(part.value) },
-        { title: "Mostly", kind: "name", cell: (part) => element("span", { class: "label" }, part.value ?
-            `${samples.profile.fullName(part.label)} in ${samples.lines[part.line].name}` : "") },
+        { title: "Mostly", kind: "name", cell: (part) => mostlyCell(samples, part) },
     ], {
         choose: () => {},
         open: (part) => app.go({ from: secondsText(part.from), to: secondsText(part.to), zoom: [] }),

@@ -21,6 +21,11 @@ export function hasTimes(profile) {
     return profile.timeNode.length > 0;
 }
 
+// Whether samples of a metric have times: by its name, which ranges of time do not change.
+export function isTimed(profile, name) {
+    return profile.times.groups.some(([metric]) => profile.metrics[metric].name === name);
+}
+
 // Calls `visit(node, time, value)` for each entry of a metric, time in microseconds.
 export function eachTime(profile, metric, visit) {
     const { width, groups } = profile.times;

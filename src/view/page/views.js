@@ -2,16 +2,19 @@
 import { changeColour, palette } from "./colour.js";
 import { Flame } from "./flame.js";
 import { amountScale, amountText, countText, plural, shareOf, shareText, visible } from "./format.js";
+import { inOrderOfTime } from "./chart.js";
 import { explainFunctions } from "./kctx.js";
+import { shortName } from "./names.js";
 import { around, bottomUp, hotContexts, topDown } from "./rows.js";
 import { Table, bar, element } from "./table.js";
 import { heatMapView, timelineView } from "./timeline.js";
+import { isTimed } from "./times.js";
 
 const CONTEXTS_MAX = 1000, KCTX_MAX = 100, CHAIN_MAX = 60;
 
 // A name with its module behind it, dimmed.
 function nameCell(app, label) {
-    const cell = element("span", { class: "label" }, element("span", { class: "function", text: app.labels.name(label) }));
+    const cell = element("span", { class: "label" }, element("span", { class: "function", text: shortName(app.labels.name(label)) }));
     const module = app.labels.module(label);
     if (module)
         cell.append(" ", element("span", { class: "module", text: module }));
@@ -37,11 +40,12 @@ function columnsOf(app, up) {
 // How often, and what each cost, where that is known.
 function countColumns(app) {
     const known = app.model.counts(app.state);
-    if (!known)
+    // Returns that were seen by samples of time are a bound and no count: they are a metric of their own.
+    if (!known || known.kind.countIsAtLeast)
         return [];
     const of = (row) => row.nodes.reduce((sum, node) => sum + known.counts[node], 0);
     return [{ title: known.kind.countMetric, kind: "number", text: (row) => countText(of(row)) },
-        { title: known.kind.perCount, kind: "number", text: (row) => of(row) ? (known.kind.countIsAtLeast ? "≤ " : "") + amountText(app.metric.unit, row.total / of(row)) : "" }];
+        { title: known.kind.perCount, kind: "number", text: (row) => of(row) ? amountText(app.metric.unit, row.total / of(row)) : "" }];
 }
 
 function treeTable(app, root, title) {
@@ -83,6 +87,7 @@ function pictureOf(app, root, zoomed, title, colourOf) {
     return {
         root, zoomed, labels: app.labels, marks: app.marks, colourOf, title, whole, unitText: scale,
         rootText: `${scale(root.total)}${root.total === whole ? "" : `, ${shareText(root.total, whole)} of all`}`,
+        tipOf: (row) => [app.labels.fullName(row.label), app.numbersText(row)],
     };
 }
 
@@ -97,21 +102,36 @@ function addFlame(app, parent, root, title, colours, zoomed = root) {
     return flame;
 }
 
+// The calls of each thread in order of time; null where no sample that is chosen has one.
+function timedRoot(app) {
+    const model = app.baseModel, side = model.sideOf(app.state), profile = app.base[side];
+    const key = `in order of time ${model.selectionKey(app.state, side)} ${JSON.stringify(app.range)}`;
+    return model.once(key, () => inOrderOfTime(profile, model.metricIndex(profile, app.state.metric), app.state, app.range, model.placed(app.state)));
+}
+
+// What a flame graph begins with, and which of the three it is.
+function flameRoot(app) {
+    if (app.state.up)
+        return [bottomUp(app.tree), "up", "Flame graph of callers"];
+    const timed = app.inTimeOrder() ? timedRoot(app) : null;
+    return timed ? [timed, "timed", "Flame graph in order of time"] : [topDown(app.tree), "down", "Flame graph"];
+}
+
 function flameView(app) {
-    const root = app.state.up ? bottomUp(app.tree) : topDown(app.tree), zoomed = root.find(app.state.zoom);
-    const colours = colouring(app);
-    const title = app.state.up ? "Flame graph of callers" : "Flame graph";
-    const turn = (up, text) => element("button", {
-        text, "aria-pressed": String(app.state.up === up), onclick: () => app.go({ up, zoom: [] }),
+    const [root, kind, title] = flameRoot(app), zoomed = root.find(app.state.zoom), colours = colouring(app);
+    const turn = (to, text, change) => element("button", {
+        text, "aria-pressed": String(kind === to), onclick: () => app.go({ ...change, zoom: [] }),
     });
+    const hasTimes = isTimed(app.base[app.baseModel.sideOf(app.state)], app.metric.name);
     app.main.append(element("div", { class: "tools" },
         element("div", { class: "choice", role: "group", "aria-label": "direction" },
-            turn(false, "callers → callees"), turn(true, "what runs → callers")),
+            turn("down", "callers → callees", { up: false, timed: false }), turn("up", "what runs → callers", { up: true, timed: false }),
+            hasTimes ? turn("timed", "in order of time", { up: false, timed: true }) : null),
         element("label", { text: "colour " }, app.colourChoice()),
         legendOf(colours.legend)));
     const flame = addFlame(app, app.main, root, title, colours, zoomed);
     app.picture = flame.what;
-    if (zoomed !== root)
+    if (zoomed !== root && zoomed.label !== null)
         app.choose(zoomed);
     return flame;
 }
@@ -153,6 +173,20 @@ function chosenFunction(app, heaviestBy = "self") {
     rows.sort((a, b) => b[heaviestBy] - a[heaviestBy]);
     return rows.find((row) => app.labels.fullName(row.label) === app.state.function) ||
         (!app.state.function && rows[0]) || null;
+}
+
+// Of functions whose source is in the page, the heaviest, of people's own before those of headers; null where there
+// is none.
+function heaviestWithSource(app) {
+    const { entryLabel, entryFile, sources, files } = app.profile, known = (sources || []).map(([file]) => file);
+    const rows = app.model.functions(app.state).filter((row) => row.self);
+    for (const some of [known.filter((file) => !(files.get(file) || "").startsWith("/usr/")), known]) {
+        const wanted = new Set(some), labels = new Set(entryLabel.filter((_, entry) => wanted.has(entryFile[entry])));
+        const found = rows.filter((row) => labels.has(row.label));
+        if (found.length)
+            return found.reduce((a, b) => b.self > a.self ? b : a);
+    }
+    return null;
 }
 
 // A list of functions to choose from, heaviest first.
@@ -206,7 +240,7 @@ function chain(app, labels) {
         if (i || hidden)
             made.append(element("span", { class: "arrow", text: " → " }));
         made.append(element("button", {
-            class: "link", text: app.labels.name(label), title: app.labels.fullName(label),
+            class: "link", text: shortName(app.labels.name(label)), title: app.labels.fullName(label),
             onclick: () => app.go({ view: "butterfly", function: app.labels.fullName(label) }),
         }));
     });
@@ -272,6 +306,8 @@ function addSource(app, list, label) {
     for (const file of files.sort((a, b) => weight(b) - weight(a))) {
         const texts = app.profile.sourceLines(file), known = new Map(costs.filter((cost) => cost.file === file).map((cost) => [cost.line, cost]));
         list.append(element("h2", { text: app.profile.fileName(file) || "(no line is known: no debug information)" }));
+        if (file && !texts.size)
+            list.append(element("div", { class: "gap", text: "This file is not on this machine, or not where it was: --source-dir DIR says where it is." }));
         const near = (line) => [...known.keys()].some((one) => Math.abs(one - line) <= 5);
         const numbers = [...new Set([...known.keys(), ...texts.keys()])].filter(near).sort((a, b) => a - b);
         numbers.forEach((line, i) => {
@@ -301,7 +337,7 @@ function addInstructions(app, list, label) {
 }
 
 function linesView(app) {
-    const row = chosenFunction(app), { code } = app.state;
+    const { code } = app.state, row = (!code && !app.state.function && heaviestWithSource(app)) || chosenFunction(app);
     const turn = (to, text) => element("button", { text, "aria-pressed": String(code === to), onclick: () => app.go({ code: to }) });
     app.main.append(element("div", { class: "tools" }, functionChoice(app, row),
         element("div", { class: "choice", role: "group", "aria-label": "what is shown" }, turn(false, "source"), turn(true, "instructions")),
@@ -337,7 +373,11 @@ function structureView(app) {
     }, "Structure: module, file, function, line");
     app.main.append(table.box);
     table.show(root.children());
-    table.openHotPath();
+    const wanted = root.places().filter((place) => place.kind === "function" && app.labels.fullName(place.label) === app.state.function);
+    if (wanted.length)
+        table.reveal(wanted.reduce((a, b) => b.self > a.self ? b : a));
+    else
+        table.openHotPath();
     return table;
 }
 
@@ -371,6 +411,12 @@ function compareView(app) {
 
 // ---- How good the data is
 
+function factText(app, value) {
+    if (typeof value !== "number")
+        return app.shown(String(value));
+    return Number.isInteger(value) ? countText(value) : String(Number(value.toPrecision(6)));
+}
+
 function qualityView(app) {
     const { profile } = app, list = element("div", { class: "quality" });
     for (const warning of app.warnings())
@@ -385,7 +431,7 @@ function qualityView(app) {
         table("What was measured", profile.metrics.map((metric, i) => [app.shown(metric.name),
             amountText(metric.unit, profile.values[i].reduce((sum, value) => sum + value, 0)), metric.kind, app.shown(metric.about)])),
         table("What is known of it", profile.facts.slice(0, 400).map(([metric, key, value]) => [app.shown(key),
-            metric < 0 ? "" : app.shown(profile.metrics[metric]?.name ?? ""), typeof value === "number" && Number.isInteger(value) ? countText(value) : app.shown(String(value))])));
+            metric < 0 ? "" : app.shown(profile.metrics[metric]?.name ?? ""), factText(app, value)])));
     app.main.append(list);
     return null;
 }
