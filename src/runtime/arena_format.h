@@ -13,7 +13,6 @@
 #ifndef ARENA_FORMAT_H
 #define ARENA_FORMAT_H
 
-#include "runtime/confined.h"
 #include "runtime/engine_format.h"
 
 #include <assert.h>

@@ -15,7 +15,7 @@ static uint32_t hash_of(uint32_t parent_hash, uint64_t key)
     return (uint32_t)(h >> 32);
 }
 
-static uint32_t find_slot(const struct tree *t, uint32_t parent, uint64_t key, uint32_t hash)
+static uint32_t find_slot(const struct cct *t, uint32_t parent, uint64_t key, uint32_t hash)
 {
     uint32_t mask = t->slot_count - 1, i = hash & mask;
     for (; t->slots[i]; i = (i + 1) & mask) {
@@ -27,7 +27,7 @@ static uint32_t find_slot(const struct tree *t, uint32_t parent, uint64_t key, u
 }
 
 /* The old table stays in the arena, unused: a third of what the nodes themselves take, in all. */
-static bool grow(struct tree *t)
+static bool grow(struct cct *t)
 {
     uint32_t count = t->slot_count * 4, mask = count - 1;
     uint32_t *slots = arena_take(count * sizeof *slots);
@@ -46,7 +46,7 @@ static bool grow(struct tree *t)
     return true;
 }
 
-static uint32_t add_node(struct tree *t, uint32_t parent, uint64_t key, uint32_t hash)
+static uint32_t add_node(struct cct *t, uint32_t parent, uint64_t key, uint32_t hash)
 {
     if (!t->chunk || t->chunk->count == chunk_nodes(guest->arena->node_bytes)) {
         struct arena_chunk *chunk = arena_take(chunk_bytes(guest->arena->node_bytes));
@@ -66,10 +66,10 @@ static uint32_t add_node(struct tree *t, uint32_t parent, uint64_t key, uint32_t
     return arena_place(node);
 }
 
-bool tree_begin(struct tree *t, struct arena_thread *thread)
+bool cct_begin(struct cct *t, struct arena_thread *thread)
 {
     uint32_t *slots = t->slots; /* of an earlier try, for which there was room for no more */
-    *t = (struct tree){.thread = thread, .slots = slots, .slot_count = FIRST_SLOTS};
+    *t = (struct cct){.thread = thread, .slots = slots, .slot_count = FIRST_SLOTS};
     if (!slots)
         t->slots = arena_take(FIRST_SLOTS * sizeof *t->slots);
     if (!t->slots)
@@ -78,7 +78,7 @@ bool tree_begin(struct tree *t, struct arena_thread *thread)
     return thread->root != 0;
 }
 
-static uint32_t child(struct tree *t, uint32_t parent, uint64_t key, uint32_t hash)
+static uint32_t child(struct cct *t, uint32_t parent, uint64_t key, uint32_t hash)
 {
     uint32_t slot = find_slot(t, parent, key, hash);
     if (t->slots[slot])
@@ -91,7 +91,7 @@ static uint32_t child(struct tree *t, uint32_t parent, uint64_t key, uint32_t ha
     return t->slots[slot] = add_node(t, parent, key, hash);
 }
 
-uint32_t tree_child(struct tree *t, uint32_t parent, uint64_t key)
+uint32_t cct_child(struct cct *t, uint32_t parent, uint64_t key)
 {
     return child(t, parent, key, hash_of(((const struct arena_node *)arena_at(parent))->hash, key));
 }
@@ -100,10 +100,10 @@ uint32_t tree_child(struct tree *t, uint32_t parent, uint64_t key)
  * When a sample comes, the program has long had the caches for itself: what costs time is waiting
  * for memory. So all slots are asked for at once, then all nodes, and only then looked at.
  */
-uint32_t tree_path(struct tree *t, uint32_t node, const uint64_t *keys, uint32_t count,
-                   uint32_t *nodes)
+uint32_t cct_path(struct cct *t, uint32_t node, const uint64_t *keys, uint32_t count,
+                  uint32_t *nodes)
 {
-    uint32_t hashes[TREE_PATH_MOST], mask = t->slot_count - 1;
+    uint32_t hashes[CCT_PATH_MOST], mask = t->slot_count - 1;
     uint32_t hash = ((const struct arena_node *)arena_at(node))->hash;
     for (uint32_t i = 0; i < count; i++) {
         hashes[i] = hash = keys[i] ? hash_of(hash, keys[i]) : hash;
@@ -119,7 +119,7 @@ uint32_t tree_path(struct tree *t, uint32_t node, const uint64_t *keys, uint32_t
     return node;
 }
 
-void tree_want(const struct tree *t, uint32_t nodes)
+void cct_want(const struct cct *t, uint32_t nodes)
 {
     struct arena_header *arena = guest->arena;
     uint64_t most = (uint64_t)t->node_count + nodes;

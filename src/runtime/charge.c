@@ -71,7 +71,7 @@ static uint32_t leaf(struct thread *t, const struct walk_modules *modules, uint3
 {
     struct walk_frame f = {.pc = (uint64_t)function, .flags = FRAME_IS_PC};
     f.module = modules_find(modules, f.pc);
-    return tree_child(&t->tree, node, sample_key(modules, &f));
+    return cct_child(&t->tree, node, sample_key(modules, &f));
 }
 
 /* Ticks that came while this was at work found the thread in this very context. */
@@ -109,7 +109,7 @@ __attribute__((noinline)) uint32_t charge_context(const void *function)
     if (node)
         settle_ticks(t, node);
     else
-        tree_want(&t->tree, t->second->stack.count + 1);
+        cct_want(&t->tree, t->second->stack.count + 1);
     end_charging(t);
     return node ? node : no_context(t);
 }
@@ -119,7 +119,7 @@ __attribute__((noinline)) uint32_t charge_label(uint32_t node, enum arena_label 
     struct thread *t = known_thread();
     if (!t || !node || !begin_charging(t, (uint64_t)__builtin_frame_address(0)))
         return node;
-    uint32_t child = tree_child(&t->tree, node, KEY_MAKE(0, KEY_LABEL, label));
+    uint32_t child = cct_child(&t->tree, node, KEY_MAKE(0, KEY_LABEL, label));
     end_charging(t);
     return child ? child : node;
 }

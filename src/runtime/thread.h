@@ -30,7 +30,7 @@ struct thread {
     char name_before[ARENA_NAME_BYTES]; /* of that one */
     bool will_go_on;                    /* it ends, and another one gets its record, */
     void *of_engine;                    /* and what the engine has for that */
-    struct tree tree;
+    struct cct tree;
     struct thread_stack stack;
     uint64_t handler_end;        /* of the last sample, by the time stamp counter */
     uint64_t pause_ticks;        /* for so long there is none */

@@ -40,7 +40,7 @@ static void clear(struct thread *t)
     struct own_stack *own = t->own_stack;
     struct arena_thread *record = t->record;
     void *of_engine = t->of_engine;
-    struct tree tree = t->tree;
+    struct cct tree = t->tree;
     struct arena_times *times = t->times; /* the record's: what is left of it is used */
     uint32_t owed[ARENA_LOSSES];          /* the record's next sample stands for them */
     memcpy(owed, t->owed, sizeof owed);

@@ -51,7 +51,7 @@ static uint32_t node_of_word(struct encode_thread *e, struct thread *t, uint64_t
     while (count-- > 0 && node) {
         const struct decoded_call *call = &e->calls[count];
         if (call->key)
-            node = tree_child(&t->tree, node, call->key);
+            node = cct_child(&t->tree, node, call->key);
         if (call->entry && node) {
             struct entry *entry = entry_at(&e->contexts, call->entry);
             entry->node = node;
@@ -68,11 +68,11 @@ static uint32_t node_of(struct encode_thread *e, struct thread *t, const struct 
     if (m->known < m->count)
         node = node_of_word(e, t, m->word);
     else if (m->end != WALK_COMPLETE)
-        node = tree_child(&t->tree, node, KEY_MAKE(0, KEY_GAP, m->end));
+        node = cct_child(&t->tree, node, KEY_MAKE(0, KEY_GAP, m->end));
     uint32_t i = m->known < m->count ? m->known + 1 : m->count;
     while (i-- > 0 && node)
         if (modules_role(modules, e->frames[i].module) != ROLE_OURS)
-            node = tree_child(&t->tree, node, sample_key(modules, &e->frames[i]));
+            node = cct_child(&t->tree, node, sample_key(modules, &e->frames[i]));
     return node;
 }
 
@@ -120,7 +120,7 @@ bool encode_sample(struct thread *t, const ucontext_t *context, uint64_t ticks)
     struct met m = encode_walk(e, &r, restored_below, 0);
     uint32_t node = node_of(e, t, &m);
     if (!node) {
-        tree_want(&t->tree, m.count);
+        cct_want(&t->tree, m.count);
         tick_owe(t, LOST_NO_ROOM, ticks);
         return false;
     }

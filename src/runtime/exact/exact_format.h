@@ -6,7 +6,6 @@
 #define EXACT_FORMAT_H
 
 #include "runtime/arena_format.h"
-#include "runtime/exact/records.h"
 
 enum exact_flags {
     EXACT_FOLDS = 1,   /* recursions share their records */

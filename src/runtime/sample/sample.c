@@ -81,13 +81,13 @@ uint64_t sample_key(const struct walk_modules *modules, const struct walk_frame 
 bool sample_enter_phase(struct thread *t)
 {
     uint32_t phase = guest->arena->phase;
-    if (!t->record->root && !tree_begin(&t->tree, t->record))
+    if (!t->record->root && !cct_begin(&t->tree, t->record))
         return false;
     if (t->base && t->phase == phase)
         return true;
     uint32_t base = t->record->root;
     if (phase)
-        base = tree_child(&t->tree, base, KEY_MAKE(0, KEY_PHASE, phase));
+        base = cct_child(&t->tree, base, KEY_MAKE(0, KEY_PHASE, phase));
     if (!base)
         return false;
     t->base = base;
@@ -105,17 +105,17 @@ uint32_t sample_node(struct thread *t, struct thread *of, const struct walk_modu
     const struct thread_stack *s = &of->stack;
     uint32_t node = t->base;
     if (s->end != WALK_COMPLETE)
-        node = tree_child(&t->tree, node, KEY_MAKE(0, KEY_GAP, s->end));
+        node = cct_child(&t->tree, node, KEY_MAKE(0, KEY_GAP, s->end));
     else if (s->kept)
         node = of->nodes[s->kept - 1];
     for (uint32_t i = s->kept; i < s->count && node;) {
-        uint64_t keys[TREE_PATH_MOST];
-        uint32_t count = s->count - i < TREE_PATH_MOST ? s->count - i : TREE_PATH_MOST;
+        uint64_t keys[CCT_PATH_MOST];
+        uint32_t count = s->count - i < CCT_PATH_MOST ? s->count - i : CCT_PATH_MOST;
         for (uint32_t k = 0; k < count; k++) /* our own stand-ins for libc's are not shown */
             keys[k] = modules_role(modules, s->frames[i + k].module) == ROLE_OURS
                           ? 0
                           : sample_key(modules, &s->frames[i + k]);
-        node = tree_path(&t->tree, node, keys, count, of->nodes + i);
+        node = cct_path(&t->tree, node, keys, count, of->nodes + i);
         i += count;
     }
     return node;
@@ -206,7 +206,7 @@ bool sample_take(struct thread *t, const ucontext_t *context, uint64_t ticks)
     if (!node) {
         t->stack.past_count = 0; /* the nodes of its frames are not complete */
         trampoline_forget(t);
-        tree_want(&t->tree, t->stack.count);
+        cct_want(&t->tree, t->stack.count);
         tick_owe(t, LOST_NO_ROOM, ticks);
         return false;
     }
