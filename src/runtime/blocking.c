@@ -8,7 +8,7 @@
 
 #include "arch/x86_64/syscall.h"
 #include "runtime/confined.h"
-#include "runtime/syscalls.h"
+#include "runtime/time_stamps.h"
 
 #include <dlfcn.h>
 

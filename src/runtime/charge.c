@@ -2,12 +2,11 @@
 
 #include "arch/x86_64/syscall.h"
 #include "runtime/arena.h"
-#include "runtime/blocking.h"
 #include "runtime/modules.h"
 #include "runtime/sample/sample.h"
 #include "runtime/sample/trampoline.h"
 #include "runtime/threads_ended.h"
-#include "runtime/tick.h"
+#include "runtime/ticks_owed.h"
 #include "unwind/memory.h"
 
 /* What a walk from this very instruction needs: its own frame's rule is in our module's table. */
@@ -145,10 +144,8 @@ void charge_thread_begins(struct thread *t)
         t->second = thread_take();
 }
 
-/* A call that it was waiting in when it was cancelled has ended. */
 void charge_thread_ends(struct thread *t)
 {
-    wait_was_left(t);
     memory_points.left = 0;
     if (t->second)
         thread_keep(t->second);

@@ -63,10 +63,4 @@ static inline bool charge_is_own_stack(const struct thread *thread, uint64_t add
 /* Is the thread in the middle of charging, seen from a signal handler that interrupted it at sp? */
 bool charge_is_under_way(struct thread *thread, uint64_t sp);
 
-/* The same, seen from another thread. */
-static inline bool charge_is_at_work(const struct thread *thread)
-{
-    return __atomic_load_n(&thread->charging_at, __ATOMIC_ACQUIRE) != 0;
-}
-
 #endif

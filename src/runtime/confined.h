@@ -17,6 +17,7 @@ bool is_debugged(void);
 
 /* Has the program installed a filter for system calls? Then we make no more than we must. */
 bool is_confined(void);
+extern bool has_filter; /* changed where one is installed (filter_install.c) */
 
 /* And does it forbid even that? There are no samples then. Stubs ask, which call no function. */
 extern bool calls_are_forbidden;
@@ -25,8 +26,5 @@ static inline bool may_call_nothing(void)
 {
     return calls_are_forbidden;
 }
-
-/* prctl or seccomp, by which the program installs one; a negative errno on failure. */
-long confined_install(long number, long a, long b, long c, long d, long e);
 
 #endif

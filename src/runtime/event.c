@@ -19,9 +19,9 @@
 #include "runtime/confined.h"
 #include "runtime/engine.h"
 #include "runtime/own_stack.h"
-#include "runtime/syscalls.h"
+#include "runtime/sample_signal.h"
 #include "runtime/thread.h"
-#include "runtime/tick.h"
+#include "runtime/time_stamps.h"
 
 #include <fcntl.h>
 #include <linux/perf_event.h>

@@ -21,9 +21,9 @@
 #include "runtime/exec_target.h"
 #include "runtime/libc_own.h"
 #include "runtime/masks.h"
+#include "runtime/sample_signal.h"
 #include "runtime/start.h"
 #include "runtime/thread.h"
-#include "runtime/tick.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -14,7 +14,6 @@
 #include "arch/x86_64/syscall.h"
 #include "base/page.h"
 #include "runtime/exec_target.h"
-#include "runtime/start.h"
 #include "runtime/thread.h"
 #include "unwind/memory.h"
 

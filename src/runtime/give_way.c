@@ -12,7 +12,6 @@
 #include "runtime/confined.h"
 #include "runtime/engine.h"
 #include "runtime/standins.h"
-#include "runtime/start.h"
 #include "runtime/status.h"
 #include "runtime/thread.h"
 #include "runtime/threads.h"

@@ -61,4 +61,10 @@ struct guest {
 
 extern struct guest *guest; /* never NULL once the runtime has started */
 
+/* It gets its page. False: there is none. */
+bool guest_begin(void);
+
+/* Does this process run in the memory of another, as a child of vfork does? */
+bool has_borrowed_memory(void);
+
 #endif

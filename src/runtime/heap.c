@@ -24,7 +24,7 @@
 #include "runtime/confined.h"
 #include "runtime/modules.h"
 #include "runtime/standins.h"
-#include "runtime/syscalls.h"
+#include "runtime/time_stamps.h"
 
 #include <signal.h>
 #include <stdlib.h>

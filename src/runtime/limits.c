@@ -9,7 +9,6 @@
 #include "runtime/confined.h"
 #include "runtime/engine.h"
 #include "runtime/standins.h"
-#include "runtime/start.h"
 
 #include <sys/resource.h>
 #include <sys/syscall.h>

@@ -11,8 +11,7 @@
 #include "runtime/confined.h"
 #include "runtime/guest.h"
 #include "runtime/own_stack.h"
-#include "runtime/start.h"
-#include "runtime/tick.h"
+#include "runtime/sample_signal.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -163,13 +162,26 @@ static void unlock_actions(uint64_t mask)
     raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, KERNEL_SIGSET_BYTES);
 }
 
+/*
+ * libc installs it, with its own return from signal handlers, which unwinders know. No other signal
+ * gets in while it runs: a handler of the program could jump out of it, or cancel the thread in it.
+ */
+void masks_install_handler(bool restarts)
+{
+    struct sigaction action = {.sa_sigaction = sample_entry,
+                               .sa_flags = SA_SIGINFO | SA_ONSTACK | (restarts ? SA_RESTART : 0)};
+    /* sigfillset leaves out the two of libc's own, one of which cancels threads. */
+    memset(&action.sa_mask, 0xff, sizeof action.sa_mask);
+    masks_real_sigaction(SAMPLE_SIGNAL, &action, NULL);
+}
+
 /* No tick comes in a system call: whether a signal of the program's ends one is the program's word.
  */
 static void use_action(const struct sigaction *action)
 {
     bool has_handler = action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
     program_action = *action;
-    tick_install(!has_handler || (action->sa_flags & SA_RESTART));
+    masks_install_handler(!has_handler || (action->sa_flags & SA_RESTART));
 }
 
 void masks_begin(void)

@@ -3,6 +3,7 @@
 #define RUNTIME_MASKS_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The program's handler for our signal (NULL: none), how far its frame has been moved, and what is
@@ -18,6 +19,11 @@ void masks_forward(uint64_t frame, const struct own_stack *own, const siginfo_t 
 
 /* Notes the action that our signal has without us. */
 void masks_begin(void);
+
+/* The handler of ticks (sample_entry.S). A system call that the program's own use of the signal
+ * interrupts goes on, or not. */
+void masks_install_handler(bool restarts);
+void sample_entry(int number, siginfo_t *info, void *context) __attribute__((visibility("hidden")));
 
 int masks_real_sigaction(int number, const struct sigaction *action, struct sigaction *old);
 

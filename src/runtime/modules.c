@@ -21,7 +21,7 @@
 #include "runtime/edit/live.h"
 #include "runtime/engine.h"
 #include "runtime/loaded.h"
-#include "runtime/threads.h"
+#include "runtime/thread.h"
 
 #include <elf.h>
 #include <fcntl.h>

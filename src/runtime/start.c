@@ -5,7 +5,6 @@
 #include "runtime/start.h"
 
 #include "arch/x86_64/syscall.h"
-#include "base/page.h"
 #include "runtime/blocking.h"
 #include "runtime/channel.h"
 #include "runtime/channel_format.h"
@@ -21,7 +20,6 @@
 #include "runtime/syscalls.h"
 #include "runtime/thread.h"
 #include "runtime/threads.h"
-#include "runtime/tick.h"
 #include "runtime/waits.h"
 
 #include <pthread.h>
@@ -29,23 +27,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-
-static struct guest nobody; /* before the start, and where there is no memory */
-struct guest *guest = &nobody;
-
-static bool make_wiped_page(void)
-{
-    void *page = raw_mmap(PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-    if (!page || raw_syscall3(SYS_madvise, (long)page, PAGE_BYTES, MADV_WIPEONFORK) < 0)
-        return false;
-    guest = page;
-    return true;
-}
-
-bool has_borrowed_memory(void)
-{
-    return guest->arena && guest->arena->pid != (uint32_t)raw_syscall3(SYS_getpid, 0, 0, 0);
-}
 
 static void begin(void)
 {
@@ -164,13 +145,13 @@ static __attribute__((constructor)) void start(int argc, char **argv, char **env
     char *preload = take_preload(environment);
     exec_put_back(preload, preload ? address : NULL);
     confined_expect(channel_filters(strchr(address, '=') + 1));
-    if (confined_look() || !channel_set_address(strchr(address, '=') + 1) || !make_wiped_page())
+    if (confined_look() || !channel_set_address(strchr(address, '=') + 1) || !guest_begin())
         return;
     threads_prepare();
     /* _start has its arguments from the stack, and pushes two words and the return address. */
     thread_note_stack((uint64_t)argv - 4 * sizeof(uint64_t));
     masks_begin();
-    tick_install(true);
+    masks_install_handler(true);
     modules_watch();
     pthread_atfork(NULL, NULL, begin_in_child);
     begin();

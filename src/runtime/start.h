@@ -7,9 +7,6 @@
 /* Writes the process's CPU time into the arena. */
 void say_cpu_time(void);
 
-/* Does this process run in the memory of another, as a child of vfork does? */
-bool has_borrowed_memory(void);
-
 /* In a child that was forked, after guest's page was wiped. */
 void begin_in_child(void);
 

@@ -8,11 +8,13 @@
 #include "runtime/confined.h"
 #include "runtime/event.h"
 #include "runtime/exec.h"
+#include "runtime/filter_install.h"
 #include "runtime/masks.h"
 #include "runtime/own_stack.h"
+#include "runtime/sample_signal.h"
 #include "runtime/start.h"
 #include "runtime/thread.h"
-#include "runtime/tick.h"
+#include "runtime/time_stamps.h"
 #include "unwind/memory.h"
 
 #include <dlfcn.h>
@@ -30,20 +32,6 @@
 
 /* What syscall() jumps to for all that is not watched (syscall_entry.S). */
 long (*real_syscall)(long, ...) __attribute__((visibility("hidden")));
-
-bool time_stamps_are_forbidden;
-
-/*
- * The program may forbid it for a thread by a call that we do not see, so the kernel is asked,
- * where that is allowed: a fault in a handler would be the end of the program.
- */
-uint64_t time_stamp_or_0(void)
-{
-    int how = PR_TSC_ENABLE;
-    if (!is_confined())
-        raw_syscall3(SYS_prctl, PR_GET_TSC, (long)&how, 0);
-    return how == PR_TSC_SIGSEGV || time_stamps_are_forbidden ? 0 : time_stamp();
-}
 
 static long as_libc(long status)
 {
@@ -136,7 +124,7 @@ long watched_syscall(long number, long a, long b, long c, long d, long e)
     case SYS_prctl:
     case SYS_seccomp:
         if (installs_filter(number, a))
-            return as_libc(confined_install(number, a, b, c, d, e));
+            return as_libc(filter_install(number, a, b, c, d, e));
         status = raw_syscall6(number, a, b, c, d, e, 0);
         if (status == 0 && number == SYS_prctl && a == PR_SET_TSC)
             time_stamps_are_forbidden |= b == PR_TSC_SIGSEGV;

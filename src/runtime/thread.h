@@ -84,6 +84,25 @@ struct thread {
     void *argument;
 };
 
+/* The list of all threads, which nobody changes until it is unlocked. */
+struct thread *threads_lock(void);
+void threads_unlock(void);
+
+/* No handler that began before this is still running. */
+void threads_wait_for_handlers(void);
+
+/* Its first return address; 0: not known at this time. */
+uint64_t thread_stack_top(uint32_t tid);
+
+/* More room for frames, if there is memory. What the last walk found is lost. */
+bool thread_grow(struct thread *thread, uint32_t frames);
+
+/* Notes the name that the thread has now. */
+void thread_read_name(struct thread *thread);
+
+/* Lets others run, where a system call may be made. */
+void thread_give_way(void);
+
 /* The calling thread's; NULL when it is not known. Asked at every call for memory: inline. */
 extern __thread struct thread *thread_current
     __attribute__((tls_model("initial-exec"), visibility("hidden")));

@@ -7,11 +7,13 @@
 
 #include "arch/x86_64/syscall.h"
 #include "runtime/arena.h"
+#include "runtime/blocking.h"
 #include "runtime/charge.h"
 #include "runtime/confined.h"
 #include "runtime/engine.h"
 #include "runtime/event.h"
 #include "runtime/own_stack.h"
+#include "runtime/thread.h"
 #include "runtime/threads_ended.h"
 
 #include <dlfcn.h>
@@ -24,9 +26,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-__thread struct thread *thread_current
-    __attribute__((tls_model("initial-exec"), visibility("hidden")));
-
 /* Where the calling thread's stack begins, as far as is known; a fork leaves it as it is. */
 static __thread uint64_t stack_top __attribute__((tls_model("initial-exec")));
 
@@ -38,24 +37,6 @@ void thread_note_stack(uint64_t address)
 static pthread_key_t end_key;
 static _Atomic bool has_end_key;
 static int (*real_pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-
-static void give_way(void)
-{
-    if (!is_confined())
-        raw_syscall3(SYS_sched_yield, 0, 0, 0);
-}
-
-struct thread *threads_lock(void)
-{
-    while (__atomic_exchange_n((uint32_t *)&guest->thread_list_lock, 1, __ATOMIC_ACQUIRE))
-        give_way();
-    return guest->threads;
-}
-
-void threads_unlock(void)
-{
-    __atomic_store_n((uint32_t *)&guest->thread_list_lock, 0, __ATOMIC_RELEASE);
-}
 
 /*
  * The ends of threads are seen by a key with a destructor. There are 1,024 keys, and they are the
@@ -91,32 +72,6 @@ static struct thread *take_for(const void *start)
 {
     look_for_ended();
     return thread_take_for(start);
-}
-
-bool thread_grow(struct thread *t, uint32_t frames)
-{
-    struct thread_stack *s = &t->stack;
-    size_t bytes = frames * (sizeof *s->past + 2 * sizeof *s->frames + sizeof *t->nodes);
-    void *memory = is_confined() || frames > THREAD_MOST_FRAMES
-                       ? NULL
-                       : raw_mmap(bytes, PROT_READ | PROT_WRITE,
-                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
-    if (!memory)
-        return false;
-    /* The old arrays stay: the sample may have interrupted a return that is reading them. */
-    t->array_bytes = bytes;
-    s->room = frames;
-    s->past_count = s->kept = s->count = 0;
-    s->past = memory;
-    s->frames = (void *)(s->past + frames);
-    s->fresh = s->frames + frames;
-    t->nodes = (void *)(s->fresh + frames);
-    return true;
-}
-
-void thread_read_name(struct thread *t)
-{
-    raw_syscall3(SYS_prctl, PR_GET_NAME, (long)t->record->name, 0);
 }
 
 /*
@@ -204,6 +159,7 @@ void thread_end(void)
     struct thread *t = thread_current;
     if (!t || t->of != guest || !guest->arena)
         return;
+    wait_was_left(t); /* a call that it was waiting in when it was cancelled */
     charge_thread_ends(t);
     if (!is_confined()) {
         event_stop(t);
@@ -228,39 +184,6 @@ void thread_end(void)
     if (!t->will_go_on)
         t->record = NULL;
     thread_keep(t);
-}
-
-/*
- * A handler ends. A thread that charges an event may have been taken out of that for good, by a
- * signal whose handler jumped elsewhere: it is waited for, but not for ever.
- */
-void threads_wait_for_handlers(void)
-{
-    enum { LONGEST_NS = 2000000000 };
-    threads_lock();
-    for (struct thread *t = guest->threads; t; t = t->next) {
-        while (t != thread_current && t->busy)
-            give_way();
-        if (t == thread_current || !charge_is_at_work(t))
-            continue;
-        uint64_t start_ns = clock_ns(CLOCK_MONOTONIC);
-        while (charge_is_at_work(t) && clock_ns(CLOCK_MONOTONIC) - start_ns < LONGEST_NS)
-            give_way();
-    }
-    threads_unlock();
-}
-
-uint64_t thread_stack_top(uint32_t tid)
-{
-    /* Who holds the lock may be the thread that this one interrupted. */
-    if (__atomic_exchange_n((uint32_t *)&guest->thread_list_lock, 1, __ATOMIC_ACQUIRE))
-        return 0;
-    const struct thread *t = guest->threads;
-    while (t && t->tid != tid)
-        t = t->next;
-    uint64_t top = t ? t->first_sp : 0;
-    threads_unlock();
-    return top;
 }
 
 static void at_thread_end(void *argument)

@@ -12,15 +12,6 @@ void threads_forget(void);         /* in a child that was forked */
 struct thread *thread_begin(void); /* the calling thread is known and sampled from now on */
 void thread_end(void);
 void thread_note_stack(uint64_t address); /* the first return address of the calling thread */
-void threads_wait_for_handlers(void);     /* no handler that began before this is still running */
-uint64_t thread_stack_top(uint32_t tid);  /* its first return address; 0: not known at this time */
-
-/* The list of all threads, which nobody changes until it is unlocked. */
-struct thread *threads_lock(void);
-void threads_unlock(void);
-
-/* More room for frames, if there is memory. What the last walk found is lost. */
-bool thread_grow(struct thread *thread, uint32_t frames);
 
 /* For a thread that is about to be made, and in it. NULL: it will not be known. */
 struct thread *thread_for_new(const void *start);
@@ -28,8 +19,5 @@ void thread_become(struct thread *thread);
 
 /* Gives the program the key that we have. False: it has that already. */
 bool threads_give_key(void);
-
-/* Notes the name that the thread has now. */
-void thread_read_name(struct thread *thread);
 
 #endif

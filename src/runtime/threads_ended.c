@@ -15,7 +15,6 @@
 #include "runtime/confined.h"
 #include "runtime/engine.h"
 #include "runtime/thread.h"
-#include "runtime/threads.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -3,7 +3,6 @@
  * sees to it that little of the program's time goes there. event.c has what makes the kernel send
  * it.
  */
-#include "runtime/tick.h"
 
 #include "arch/x86_64/sample_layout.h"
 #include "arch/x86_64/syscall.h"
@@ -17,7 +16,9 @@
 #include "runtime/event.h"
 #include "runtime/masks.h"
 #include "runtime/own_stack.h"
-#include "runtime/syscalls.h"
+#include "runtime/sample_signal.h"
+#include "runtime/ticks_owed.h"
+#include "runtime/time_stamps.h"
 
 #include <string.h>
 
@@ -30,32 +31,6 @@ static_assert(SAMPLE_SIGNAL_NUMBER == SAMPLE_SIGNAL && SAMPLE_ROOM < PAGE_BYTES 
                   offsetof(struct forwarded, mask) == FORWARDED_MASK &&
                   sizeof(struct forwarded) == FORWARDED_BYTES,
               "the assembly has these numbers");
-
-/*
- * Ticks for which there is no time or no room yet are lost if nothing better comes; the thread's
- * next sample stands for them as well.
- */
-void tick_owe(struct thread *t, enum arena_loss why, uint64_t ticks)
-{
-    t->owed[why] += (uint32_t)ticks;
-    __atomic_fetch_add((uint64_t *)&guest->arena->lost[why], ticks, __ATOMIC_RELAXED);
-}
-
-uint64_t tick_settle(struct thread *t)
-{
-    static const enum arena_loss reasons[] = {LOST_BUSY, LOST_NO_ROOM};
-    uint64_t ticks = 0;
-    for (unsigned i = 0; i < 2; i++) {
-        /* A tick may come in between, where this is asked for outside of the handler. */
-        uint32_t owed = __atomic_exchange_n(&t->owed[reasons[i]], 0, __ATOMIC_RELAXED);
-        if (!owed)
-            continue;
-        ticks += owed;
-        __atomic_fetch_sub((uint64_t *)&guest->arena->lost[reasons[i]], owed, __ATOMIC_RELAXED);
-    }
-    t->record->merged += ticks;
-    return ticks;
-}
 
 /*
  * More than the last sample can have cost. What the clock says beyond that was spent on something
@@ -74,7 +49,6 @@ static uint64_t most_ticks(const struct thread *t)
 /* Called by sample_entry, which has seen that there is stack for it, and whether that is ours. */
 void sample_on_signal(int number, siginfo_t *info, void *context, const struct own_stack *own)
     __attribute__((visibility("hidden")));
-void sample_entry(int number, siginfo_t *info, void *context) __attribute__((visibility("hidden")));
 
 void sample_on_signal(int number, siginfo_t *info, void *context, const struct own_stack *own)
 {
@@ -134,17 +108,4 @@ void sample_on_signal(int number, siginfo_t *info, void *context, const struct o
     t->record->handler_histogram[histogram_bucket(took)]++;
     event_keep_rate(t);
     t->busy = 0;
-}
-
-/*
- * libc installs it, with its own return from signal handlers, which unwinders know. No other signal
- * gets in while it runs: a handler of the program could jump out of it, or cancel the thread in it.
- */
-void tick_install(bool restarts)
-{
-    struct sigaction action = {.sa_sigaction = sample_entry,
-                               .sa_flags = SA_SIGINFO | SA_ONSTACK | (restarts ? SA_RESTART : 0)};
-    /* sigfillset leaves out the two of libc's own, one of which cancels threads. */
-    memset(&action.sa_mask, 0xff, sizeof action.sa_mask);
-    masks_real_sigaction(SAMPLE_SIGNAL, &action, NULL);
 }

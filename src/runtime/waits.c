@@ -8,7 +8,7 @@
 #include "runtime/blocking.h"
 #include "runtime/confined.h"
 #include "runtime/own_stack.h"
-#include "runtime/tick.h"
+#include "runtime/sample_signal.h"
 #include "unwind/memory.h"
 
 #include <dlfcn.h>

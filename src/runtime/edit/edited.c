@@ -5,6 +5,7 @@
 #include "runtime/arena_format.h"
 #include "runtime/edit/pristine.h"
 #include "runtime/edit/pun.h"
+#include "runtime/edit/stubs.h"
 #include "unwind/walk.h"
 
 #include <sys/syscall.h>

@@ -13,42 +13,7 @@
 #ifndef RUNTIME_EDITED_H
 #define RUNTIME_EDITED_H
 
-#include "edit/plan_format.h"
-#include "runtime/edit/edit.h"
-#include "runtime/edit/rows.h"
-#include "runtime/edit/stub_region.h"
-
-/* An executable segment of a module: two mappings of the file as it is. */
-enum { MOST_PRISTINE = 4 };
-
-struct pristine {
-    uint64_t start, bytes, offset; /* the last: in the file */
-    uint8_t *copies[2];            /* NULL: could not be had, or has been used */
-    uint8_t *edited;               /* while the program pauses its measurement: the edited code */
-    bool has_rooms;
-};
-
-/* One edited module; sites are numbered through all of them. */
-struct edited_module {
-    uint64_t base;
-    uint32_t first_site;
-    uint32_t module_id;
-    const struct plan_header *plan; /* NULL: not in use */
-    const struct plan_site *sites;
-    uint32_t site_count;
-    const uint32_t *by_rank; /* a site's number is its rank, from first_site on */
-    const uint8_t *code;
-    struct region region; /* of the stubs, and of what is known of them */
-    uint8_t *stubs;       /* its code: what they share, then those of the sites */
-    struct stub_layout common;
-    struct stub_layout *layouts;
-    struct pristine pristine[MOST_PRISTINE];
-    unsigned pristine_count;
-    struct edit_request from; /* its plan and its descriptor are not there any more */
-    uint64_t device, inode;   /* of its file */
-    uint64_t *pun_pages;      /* addresses of the pages that puns lead to, sorted */
-    uint32_t pun_page_count;
-};
+#include "runtime/edit/edited_module.h"
 
 /*
  * Those that are loaded, by first_site. A module that is loaded again has new numbers: another may
@@ -69,12 +34,6 @@ const struct edited_list *edited_loaded(void);
 
 /* This one is STUB_TEXT. */
 const struct edited_module *edited_by_site(uint32_t site);
-
-/* The site of that number in its module. */
-static inline const struct plan_site *edited_site(const struct edited_module *m, uint32_t site)
-{
-    return &m->sites[m->by_rank[site - m->first_site]];
-}
 
 /* The numbers of a function's sites; false: it has none that is edited. */
 bool edited_sites_of(uint64_t function, uint32_t *first, uint32_t *count);

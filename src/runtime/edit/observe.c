@@ -22,12 +22,14 @@
 #include "arch/x86_64/syscall.h"
 #include "base/page.h"
 #include "base/search.h"
-#include "runtime/threads.h"
-#include "runtime/tick.h"
+#include "runtime/sample_signal.h"
+#include "runtime/thread.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>

@@ -2,7 +2,10 @@
 #ifndef RUNTIME_OBSERVE_H
 #define RUNTIME_OBSERVE_H
 
-#include "runtime/edit/live.h"
+#include "runtime/edit/live_site.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 
 /*
  * Has every thread been seen, after this was called, where it can get behind the first instruction

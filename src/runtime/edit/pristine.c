@@ -7,7 +7,6 @@
 
 #include "arch/x86_64/syscall.h"
 #include "base/page.h"
-#include "runtime/edit/edited.h"
 #include "runtime/edit/live.h"
 #include "runtime/edit/observe.h"
 

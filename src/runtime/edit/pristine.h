@@ -2,7 +2,7 @@
 #ifndef RUNTIME_EDIT_PRISTINE_H
 #define RUNTIME_EDIT_PRISTINE_H
 
-#include "runtime/edit/edited.h"
+#include "runtime/edit/edited_module.h"
 
 void pristine_map(struct edited_module *m, const struct edit_request *r);
 void pristine_unmap(struct edited_module *m);

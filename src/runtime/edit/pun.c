@@ -16,7 +16,6 @@
 #include "arch/x86_64/syscall.h"
 #include "base/page.h"
 #include "base/search.h"
-#include "runtime/edit/edited.h"
 
 #include <sys/mman.h>
 

@@ -2,7 +2,7 @@
 #ifndef RUNTIME_EDIT_PUN_H
 #define RUNTIME_EDIT_PUN_H
 
-#include "runtime/edit/edited.h"
+#include "runtime/edit/edited_module.h"
 
 /*
  * Makes the puns of a module that has `sites` of them, after all its other edits. Those for which

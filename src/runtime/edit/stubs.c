@@ -4,7 +4,6 @@
  */
 #include "runtime/edit/stubs.h"
 
-#include "runtime/edit/edited.h"
 #include "runtime/edit/emit.h"
 
 enum { JUMP_BYTES = 5 };

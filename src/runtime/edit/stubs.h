@@ -2,7 +2,34 @@
 #ifndef RUNTIME_EDIT_STUBS_H
 #define RUNTIME_EDIT_STUBS_H
 
-#include "runtime/edit/edited.h"
+#include "runtime/edit/edited_module.h"
+
+struct emitter;
+
+/*
+ * Code that stubs call and that runs with signals: no sample may come there, since nobody could
+ * walk out of it. Such functions call only each other.
+ */
+#define STUB_TEXT __attribute__((section("stub_text"), used, noinline))
+
+/* What an engine writes into stubs. */
+struct stub_writer {
+    /* The most bytes that `site` ever writes. */
+    uint32_t (*most_bytes)(const struct plan_site *site);
+
+    /* Is a site left as it is, because nothing is to be done there? NULL: none is. */
+    bool (*leaves_alone)(const struct plan_site *site);
+
+    /* Writes what all stubs of a module share, at their start. */
+    void (*common)(struct emitter *emitter);
+
+    /*
+     * Writes what is done at a site, and goes on to the callee. At an indirect site its target is
+     * at the top of the stack, and is to be taken from there.
+     */
+    void (*site)(struct emitter *emitter, const struct edited_module *module,
+                 const struct plan_site *site);
+};
 
 /*
  * Writes the stub of a site at `at` and points the site at it. Returns where the stub ends; NULL:

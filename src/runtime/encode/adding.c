@@ -35,6 +35,7 @@
  * No register changes but the flags, which are dead at a call, as in engine exact's stubs.
  */
 #include "runtime/edit/emit.h"
+#include "runtime/edit/stubs.h"
 #include "runtime/encode/encode.h"
 
 enum { FROM_RSP = 4, FROM_RBP = 5, SIB_RSP = 0x24 }; /* in a ModRM byte */

@@ -6,6 +6,7 @@
 
 #include "arch/x86_64/syscall.h"
 #include "runtime/confined.h"
+#include "runtime/edit/stubs.h"
 #include "runtime/engine.h"
 #include "runtime/limits.h"
 #include "runtime/modules.h"

@@ -1,5 +1,6 @@
 /* Engine `encode`: when what happens. */
 #include "runtime/edit/detach.h"
+#include "runtime/edit/edit.h"
 #include "runtime/edit/pause.h"
 #include "runtime/encode/encode.h"
 #include "runtime/engine.h"

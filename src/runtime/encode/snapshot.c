@@ -11,7 +11,7 @@
 #include "runtime/modules.h"
 #include "runtime/sample/sample.h"
 #include "runtime/sample/times.h"
-#include "runtime/tick.h"
+#include "runtime/ticks_owed.h"
 
 bool encode_leave_code(struct walk_registers *r, uint64_t *restored_below)
 {

@@ -14,8 +14,8 @@
 #include "runtime/confined.h"
 #include "runtime/event.h"
 #include "runtime/exact/exact.h"
-#include "runtime/syscalls.h"
 #include "runtime/thread.h"
+#include "runtime/time_stamps.h"
 
 static const uint64_t EPOCH_STEP = UINT64_C(0x9e3779b97f4a7c15);
 

@@ -24,6 +24,7 @@
 
 #include "runtime/edit/edited.h"
 #include "runtime/edit/emit.h"
+#include "runtime/edit/stubs.h"
 #include "runtime/exact/exact.h"
 #include "runtime/exact/mirror.h"
 

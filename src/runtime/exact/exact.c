@@ -4,6 +4,7 @@
 #include "runtime/arena.h"
 #include "runtime/confined.h"
 #include "runtime/edit/called.h"
+#include "runtime/edit/stubs.h"
 #include "runtime/exact/agrees.h"
 #include "runtime/exact/burst.h"
 #include "runtime/exact/mirror.h"

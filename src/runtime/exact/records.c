@@ -5,6 +5,7 @@
 #include "runtime/arena.h"
 #include "runtime/confined.h"
 #include "runtime/edit/edited.h"
+#include "runtime/edit/stubs.h"
 #include "runtime/exact/exact.h"
 #include "runtime/thread.h"
 #include "runtime/threads.h"
