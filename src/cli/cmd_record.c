@@ -41,8 +41,7 @@ static const char usage[] =
     "  -p, --pid PID       record processes that run already; several with commas\n"
     "      --outside       nothing of calltrail gets into the program: samples are taken and\n"
     "                      walked from outside; static programs, other libcs, kernel time\n"
-    "      --window KB     from outside: so much of each stack is seen, at most 63 (as it needs;\n"
-    "                      with --engine infer 0)\n"
+    "      --window KB     from outside: so much of each stack is seen, at most 63 (as it needs)\n"
     "      --delay S       begin to sample after so many seconds\n"
     "      --duration S    sample for so many seconds\n"
     "      --every TIME    write a profile for each so long a time (60s, 5m), with what was "
@@ -90,11 +89,22 @@ static int read_pids(const char *text, struct record_pids *pids, struct ct_error
     }
 }
 
+/* The engine that needs nothing of the stack. */
+static const char *engine_by_height(void)
+{
+    uint32_t number = 0;
+    while (!record_engine_at(number)->by_height)
+        number++;
+    return record_engine_at(number)->name;
+}
+
 /* What cannot be had from outside, and what can be had only from there. */
 static int check_outside(const struct record_options *record, struct ct_error *err)
 {
+    char engine[64];
+    snprintf(engine, sizeof engine, "--engine %s", record->engine->name);
     const char *how = record->pids.items.count    ? "-p"
-                      : record->engine->by_height ? "--engine infer"
+                      : record->engine->by_height ? engine
                                                   : "--outside";
     if (!record->outside && (record->events.cpu_modes & CPU_KERNEL))
         return ct_fail(err, "kernel time is only seen from outside: cpu:k and cpu:uk go with "
@@ -102,8 +112,8 @@ static int check_outside(const struct record_options *record, struct ct_error *e
     if (!record->outside && record->has_window)
         return ct_fail(err, "--window goes with --outside or -p");
     if (record->has_window && !record->window_bytes && !record->engine->by_height)
-        return ct_fail(err, "a window is a number of KB from 1 to %d, or 0 with --engine infer",
-                       MOST_WINDOW >> 10);
+        return ct_fail(err, "a window is a number of KB from 1 to %d, or 0 with --engine %s",
+                       MOST_WINDOW >> 10, engine_by_height());
     if (!record->outside)
         return CT_OK;
     if (record->engine->edits)

@@ -51,7 +51,8 @@ static void write_facts(const struct server *s, const uint64_t sums[ENGINE_SUMS]
 const struct record_engine record_infer = {
     ENGINE_IS(infer),
     .help = "from outside, by the height of the stack: callers that are\n"
-            "not in the window are found later (calltrail infer)",
+            "not in the window (0 KB without --window) are found later\n"
+            "(calltrail infer)",
     .man = "From outside, by the height of the stack: callers that are not in the window\n"
            ".Pq Fl -window ; No 0 KB by default\n"
            "are found later, by\n"

@@ -215,12 +215,12 @@ static void say_what_was_not_edited(const struct server_arena *a)
     if (h->is_too_high == ARENA_GAVE_WAY)
         fprintf(stderr,
                 "calltrail: pid %u: its calls were not counted any more from when it mapped memory "
-                "at a fixed place between 2 and 4 GB, where engine exact had its own\n",
+                "at a fixed place between 2 and 4 GB, where calltrail had its own\n",
                 (unsigned)a->pid);
     else if (h->is_too_high == ARENA_STOOD_IN_THE_WAY)
         fprintf(stderr,
                 "calltrail: pid %u: a call that maps memory at a fixed place between 2 and 4 GB "
-                "failed: engine exact has its own there; engine sample has not\n",
+                "failed: calltrail has its own there with this engine\n",
                 (unsigned)a->pid);
     else if (h->is_too_high)
         fprintf(stderr,

@@ -12,6 +12,7 @@
  */
 #include "runtime/exec.h"
 
+#include "arch/x86_64/code_bytes.h"
 #include "arch/x86_64/syscall.h"
 #include "base/page.h"
 #include "runtime/channel.h"
@@ -176,11 +177,10 @@ static void watch_execve(void)
 {
     static const uint8_t known[] = {0xb8, 0x3b, 0x00, 0x00, 0x00, 0x0f, 0x05, 0x48, 0x3d, 0x01,
                                     0xf0, 0xff, 0xff, 0x73, 0x01, 0xc3, 0x48, 0x8b, 0x0d};
-    static const uint8_t landing[] = {0xf3, 0x0f, 0x1e, 0xfa}; /* endbr64, in some builds */
     enum { CALL = 5, JUMP_BYTES = 14 };
     uint8_t *at = libc_own("execve");
-    if (at && memcmp(at, landing, sizeof landing) == 0)
-        at += sizeof landing;
+    if (at)
+        at += code_is_endbr64(at) ? ENDBR64_BYTES : 0; /* in some builds */
     if (!at || memcmp(at, known, sizeof known) != 0)
         return;
     uint8_t jump[JUMP_BYTES] = {0xff, 0x25}; /* jmp *0(%rip); the address follows */

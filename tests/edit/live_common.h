@@ -4,7 +4,8 @@
 
 #include "runtime/confined.h"
 #include "runtime/edit/live.h"
-#include "runtime/threads.h"
+#include "runtime/sample_signal.h"
+#include "runtime/thread.h"
 
 #include <fcntl.h>
 #include <linux/perf_event.h>

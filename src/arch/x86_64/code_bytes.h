@@ -13,6 +13,12 @@ static inline bool code_is_endbr64(const uint8_t *at)
     return at[0] == 0xf3 && at[1] == 0x0f && at[2] == 0x1e && at[3] == 0xfa;
 }
 
+/* Behind endbr64, where there is one. No byte is read behind one that is not of it. */
+static inline const uint8_t *code_skip_endbr64(const uint8_t *at)
+{
+    return code_is_endbr64(at) ? at + ENDBR64_BYTES : at;
+}
+
 /* jmp *SLOT(%rip), how a PLT leads to another module; `at` has two bytes. */
 static inline bool code_is_slot_jump(const uint8_t *at)
 {
@@ -23,6 +29,12 @@ static inline bool code_is_slot_jump(const uint8_t *at)
 static inline bool code_is_slot_push(const uint8_t *at)
 {
     return at[0] == 0xff && at[1] == 0x35;
+}
+
+/* push NUMBER, in a PLT's stub that is not bound yet: for the binder. */
+static inline bool code_is_binder_push(const uint8_t *at)
+{
+    return at[0] == 0x68;
 }
 
 /* The jump of a PLT's stub, [endbr64;] [bnd] jmp *SLOT(%rip): its bytes up to the jump's end, or 0

@@ -1,5 +1,6 @@
 #include "runtime/edit/called.h"
 
+#include "arch/x86_64/code_bytes.h"
 #include "runtime/arena_format.h"
 #include "runtime/modules.h"
 
@@ -18,19 +19,10 @@ uint64_t code_function_key(const struct walk_modules *modules, uint64_t address)
     return code_key(modules, modules_function(modules, address), KEY_IS_PC);
 }
 
-const uint8_t *skip_endbr64(const uint8_t *code)
-{
-    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-    for (unsigned i = 0; i < sizeof endbr64; i++)
-        if (code[i] != endbr64[i])
-            return code;
-    return code + sizeof endbr64;
-}
-
 /* Not bound yet, the slot points back to the PLT, which pushes a number for the binder. */
 bool is_plt_binder(uint64_t callee)
 {
-    return *skip_endbr64((const uint8_t *)callee) == 0x68;
+    return code_is_binder_push(code_skip_endbr64((const uint8_t *)callee));
 }
 
 uint64_t code_function_behind(const struct walk_modules *modules, uint64_t target, bool *is_final)
@@ -38,9 +30,9 @@ uint64_t code_function_behind(const struct walk_modules *modules, uint64_t targe
     uint32_t module = modules_find(modules, target);
     *is_final = true;
     if (module != UINT32_MAX && modules_role(modules, module) == ROLE_PROGRAM) {
-        const uint8_t *code = skip_endbr64((const uint8_t *)target);
-        code += *code == 0xf2;                    /* bnd */
-        if (code[0] == 0xff && code[1] == 0x25) { /* jmp *…(%rip) */
+        const uint8_t *code = code_skip_endbr64((const uint8_t *)target);
+        code += *code == 0xf2; /* bnd */
+        if (code_is_slot_jump(code)) {
             int32_t away;
             memcpy(&away, code + 2, sizeof away);
             uint64_t bound = *(const uint64_t *)(code + 6 + away);

@@ -8,7 +8,7 @@
 #include "runtime/edit/edited.h"
 #include "unwind/walk.h"
 
-/* What the slow path saves, as slow_entry.S pushes it. */
+/* What the slow path saves, as arch/x86_64/slow_entry.inc pushes it. */
 struct slow_frame {
     uint64_t r15, r14, r13, r12, rbx, rbp, r11, r10, r9, r8, rdi, rsi;
     uint64_t back; /* into the common code */
@@ -39,9 +39,8 @@ uint64_t code_function_behind(const struct walk_modules *modules, uint64_t targe
 
 uint64_t code_key(const struct walk_modules *modules, uint64_t address, uint32_t flags);
 uint64_t code_function_key(const struct walk_modules *modules, uint64_t address);
-const uint8_t *skip_endbr64(const uint8_t *code);
 
-/* Calls work(argument) with another stack, whose top is given (slow_entry.S). */
+/* Calls work(argument) with another stack, whose top is given (slow_on_stack.S). */
 void slow_on_stack(void *stack, void (*work)(const struct slow_frame *),
                    const struct slow_frame *argument) __attribute__((visibility("hidden")));
 

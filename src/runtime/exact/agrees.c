@@ -4,6 +4,7 @@
  */
 #include "runtime/exact/agrees.h"
 
+#include "arch/x86_64/code_bytes.h"
 #include "runtime/arena.h"
 #include "runtime/edit/called.h"
 #include "runtime/exact/exact.h"
@@ -32,9 +33,9 @@ static bool is_on_its_way(const struct walk_modules *modules, const struct walk_
         return true;
     if (!(f->flags & FRAME_IS_PC))
         return false;
-    const uint8_t *code = skip_endbr64((const uint8_t *)f->pc);
-    code += *code == 0xf2;                                          /* bnd */
-    return (code[0] == 0xff && code[1] == 0x25) || code[0] == 0x68; /* jmp *…(%rip); push */
+    const uint8_t *code = code_skip_endbr64((const uint8_t *)f->pc);
+    code += *code == 0xf2; /* bnd */
+    return code_is_slot_jump(code) || code_is_binder_push(code);
 }
 
 static uint64_t function_of(const struct walk_modules *modules, const struct walk_frame *f)

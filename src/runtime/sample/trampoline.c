@@ -1,5 +1,6 @@
 #include "runtime/sample/trampoline.h"
 
+#include "arch/x86_64/code_bytes.h"
 #include "arch/x86_64/syscall.h"
 #include "base/page.h"
 #include "runtime/arena.h"
@@ -228,10 +229,9 @@ static bool is_at_far_jump(uint64_t pc)
     const uint8_t *at = (const uint8_t *)(uintptr_t)pc;
     if (pc % PAGE_BYTES > PAGE_BYTES - 8) /* what is on the next page is not known */
         return true;
-    if (memcmp(at, "\xf3\x0f\x1e\xfa", 4) == 0) /* endbr64 */
-        at += 4;
+    at = code_skip_endbr64(at);
     at += at[0] == 0xf2; /* bnd */
-    return at[0] == 0xff && at[1] == 0x25;
+    return code_is_slot_jump(at);
 }
 
 static uint32_t look_at(const struct walk_modules *modules, const struct walk_frame *f)
