@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests/w
 import browser
 
 ROUNDS = 5
-STEPS = [("search", "search=function_1"), ("another search", "search=function_2[0-9]"), ("none", ""), ("top-down", "view=topdown"),
+STEPS = [("in order of time", "timed=1"), ("search", "search=function_1"), ("another search", "search=function_2[0-9]"), ("none", ""), ("top-down", "view=topdown"),
          ("bottom-up", "view=bottomup"), ("functions", "view=functions"), ("callers and callees", "view=butterfly"),
          ("hot contexts", "view=contexts"), ("why hot", "view=kctx"), ("source", "view=lines"), ("structure", "view=structure")]
 

@@ -440,6 +440,16 @@ class Checks:
                 wide = self.page.run("document.documentElement.scrollWidth - document.documentElement.clientWidth")
                 assert wide <= 0, f"{view} at {width}: {wide} pixels too wide"
                 assert self.page.run("document.getElementById('main').clientHeight") > 100, f"{view} at {width}x{height} has no room"
+        # In a narrow window names are in sight, and all columns are there again where it is wide.
+        self.page.resize(390, 700)
+        for view in ("bottomup", "topdown", "functions"):
+            self.go(f"{address}#view={view}")
+            left = self.page.run("document.querySelector('.row .function').getBoundingClientRect().left")
+            assert left < 250, f"{view}: names begin at {left} of 390"
+        columns = "document.querySelectorAll('.head [role=columnheader]').length"
+        narrow = self.page.run(columns)
+        self.page.then_drawn(lambda: self.page.resize(1280, 800))
+        assert self.page.run(columns) > narrow
         self.page.prefer("dark")
         self.go(address)
         assert self.page.run("getComputedStyle(document.body).backgroundColor") == "rgb(21, 23, 27)"
@@ -482,6 +492,13 @@ class Checks:
                 assert self.page.run("window.hostile") is None, f"{view}: a name has run"
                 odd = self.page.run("document.querySelectorAll('img, iframe, object, main script, main style, main svg').length")
                 assert odd == 0, f"{view}: a name has become an element"
+        self.go(f"{address}#timed=1&side=older")
+        box = self.page.run("(({ left, top, width }) => [left, top, width])(document.querySelector('canvas').getBoundingClientRect())")
+        for x in range(4, int(box[2]), 40):
+            for depth in (1, 2, 3):
+                self.page.move(box[0] + x, box[1] + 21 * depth + 8)
+        assert self.page.run("document.querySelector('.tip').textContent.length") > 10 and self.page.run("window.hostile") is None
+        assert self.page.run("document.querySelectorAll('.tip *:not(div)').length") == 0, "a name in a tip has become an element"
         self.go(f"{address}#view=functions")
         self.page.then_drawn(lambda: self.page.run("location.hash = 'view=functions&search=onerror'"))
         assert "<img src=x onerror=" in self.page.run("document.getElementById('main').textContent")
@@ -495,7 +512,7 @@ class Checks:
             odd["threads"] = ("--nodes", "300000", "--threads", "100000")
         for name, options in odd.items():
             address = self.html(name, self.make(name, "--seed", "1", *options))
-            for view in VIEWS:
+            for view in [*VIEWS, "flame&timed=1"]:
                 self.go(f"{address}#view={view}")
                 assert self.page.run("document.getElementById('main').textContent.length + document.querySelectorAll('canvas').length") > 0, f"{name}: {view} is empty"
 
@@ -509,7 +526,7 @@ class Checks:
                 page_numbers.check_state(self.page, self.calltrail, profile, state, options, function)
             self.quiet()
             address = self.html(name, profile)
-            for view in VIEWS[:3] if self.is_short else VIEWS:
+            for view in VIEWS[:3] if self.is_short else [*VIEWS, "flame&timed=1"]:
                 self.go(f"{address}#view={view}")
                 shown = self.page.run("document.getElementById('main').textContent.length + document.querySelectorAll('canvas').length")
                 assert shown > 0, f"{name}: {view} is empty"
@@ -521,6 +538,8 @@ class Checks:
         assert self.state()["view"] == "compare"
         words = self.page.run("[...document.querySelectorAll('.what')].map((one) => one.textContent)")
         assert words and "same" not in words, "what noise explains is in the table"
+        self.page.then_drawn(lambda: self.page.run("[...document.querySelectorAll('.tools button')].find((one) => one.textContent === 'within noise, too').click()"))
+        assert "same" in self.page.run("[...document.querySelectorAll('.what')].map((one) => one.textContent)"), "what noise explains is not in the table"
         self.press("1")
         self.page.then_drawn(lambda: self.page.run("location.hash = 'side=older'"))
         assert self.page.run("document.querySelector('#choices select').value") == "older"

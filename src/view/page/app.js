@@ -6,7 +6,7 @@ import { Model, modelInRange } from "./model.js";
 import { flameSvg, saveAs, svgToPng } from "./picture.js";
 import { REFINEMENTS, exactly } from "./refine.js";
 import { VIEWS, parseState, stateText } from "./state.js";
-import { element } from "./table.js";
+import { NARROW, element } from "./table.js";
 import { VIEW_MAKERS } from "./views.js";
 import { hasTimes, isTimed, rangeOf, secondsText } from "./times.js";
 import { outermost } from "./tree.js";
@@ -46,7 +46,8 @@ class App {
         find("quality").addEventListener("click", () => this.go({ view: "quality" }));
         find("close-help").addEventListener("click", () => this.help.close());
         window.addEventListener("hashchange", () => this.arrive());
-        matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+        for (const query of ["(prefers-color-scheme: dark)", NARROW])
+            matchMedia(query).addEventListener("change", () => this.draw());
         listenToKeys(this);
         this.draw();
     }
@@ -210,6 +211,7 @@ class App {
         find("tabs").replaceChildren(...this.views().map(([name, title]) => element("a", {
             text: title, href: `#${stateText({ ...this.state, view: name })}`, "aria-current": name === this.state.view ? "page" : undefined,
         })));
+        find("tabs").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
     }
 
     // One of the selections above the views; it is not there where there is nothing to choose.

@@ -40,9 +40,9 @@ const KEYS_OF_VIEWS = [["←→↑↓", "move between frames or rows; open and c
 
 export function helpSheet(app) {
     const row = ([key, text]) => element("tr", {}, element("td", {}, element("kbd", { text: key })), element("td", { text }));
-    return element("div", { class: "sheet" },
-        element("table", {}, ...keyTable(app).slice(0, app.views().length).map(row)),
-        element("table", {}, ...keyTable(app).slice(app.views().length).concat(KEYS_OF_VIEWS).map(row)));
+    const views = app.views().length, keys = keyTable(app).slice(views), half = Math.ceil((keys.length + KEYS_OF_VIEWS.length) / 2);
+    const columns = [keyTable(app).slice(0, views), keys.slice(0, half), keys.slice(half).concat(KEYS_OF_VIEWS)];
+    return element("div", { class: "sheet" }, ...columns.map((column) => element("table", {}, ...column.map(row))));
 }
 
 export function listenToKeys(app) {

@@ -1,6 +1,7 @@
 // Tables and tree tables: only the rows that are in sight are in the document, so that a million would do.
 
 const TABLE_ROW_HEIGHT = 25, SPARE_ROWS = 8;
+export const NARROW = "(max-width: 700px)"; // as in the style
 
 export function element(name, attributes = {}, ...children) {
     const made = document.createElement(name);
@@ -25,12 +26,14 @@ export function bar(share) {
 
 export class Table {
     /*
-     * `columns`: {title, text(item) or cell(item), kind: "number" | "share" | "name" | "text", share(item), sort}.
+     * `columns`: {title, text(item) or cell(item), kind: "number" | "share" | "name" | "text", share(item), sort,
+     * onlyWide: not in a narrow window}.
      * `hooks`: choose(item), open(item): Enter or a double click, sort(key), children(item) for a tree, and
      * marked(item) for what a search has found.
      */
     constructor(columns, hooks, title) {
-        this.columns = columns;
+        const isNarrow = matchMedia(NARROW).matches, share = isNarrow ? "5.4em" : "7.5em";
+        this.columns = isNarrow ? columns.filter((column) => !column.onlyWide) : columns;
         this.hooks = hooks;
         this.items = [];
         this.isTree = Boolean(hooks.children);
@@ -42,8 +45,8 @@ export class Table {
             class: "table", role: this.isTree ? "treegrid" : "grid", tabindex: "0", "aria-label": title,
             onscroll: () => this.draw(), onkeydown: (event) => this.key(event),
         }, this.head, this.body);
-        this.box.style.setProperty("--columns", columns.map((column) => column.width ||
-            (column.kind === "name" || column.kind === "text" ? "minmax(16em, 1fr)" : "7.5em")).join(" "));
+        this.box.style.setProperty("--columns", this.columns.map((column) => column.width ||
+            (column.kind === "name" || column.kind === "text" ? `minmax(${isNarrow ? 10 : 16}em, 1fr)` : share)).join(" "));
         this.resizes = new ResizeObserver(() => this.draw());
         this.resizes.observe(this.box);
     }

@@ -31,8 +31,8 @@ function columnsOf(app, up) {
     return [
         { title: "Total", kind: "share", share: (row) => shareOf(row.total, whole), text: (row) => shareText(row.total, whole), sort: "total" },
         { title: "Self", kind: "share", share: (row) => shareOf(row.self, whole), text: (row) => shareText(row.self, whole), sort: "self" },
-        { title: "Total", kind: "number", text: (row) => scale(row.total) },
-        { title: "Self", kind: "number", text: (row) => scale(row.self) },
+        { title: "Total", kind: "number", text: (row) => scale(row.total), onlyWide: true },
+        { title: "Self", kind: "number", text: (row) => scale(row.self), onlyWide: true },
         name,
     ];
 }
@@ -44,8 +44,8 @@ function countColumns(app) {
     if (!known || known.kind.countIsAtLeast)
         return [];
     const of = (row) => row.nodes.reduce((sum, node) => sum + known.counts[node], 0);
-    return [{ title: known.kind.countMetric, kind: "number", text: (row) => countText(of(row)) },
-        { title: known.kind.perCount, kind: "number", text: (row) => of(row) ? amountText(app.metric.unit, row.total / of(row)) : "" }];
+    return [{ title: known.kind.countMetric, kind: "number", text: (row) => countText(of(row)), onlyWide: true },
+        { title: known.kind.perCount, kind: "number", onlyWide: true, text: (row) => of(row) ? amountText(app.metric.unit, row.total / of(row)) : "" }];
 }
 
 function treeTable(app, root, title) {
@@ -152,7 +152,7 @@ function functionsView(app) {
     const sort = app.state.sort || "self", columns = columnsOf(app, false);
     const name = columns.pop();
     [columns[0], columns[1], columns[2], columns[3]] = [columns[1], columns[0], columns[3], columns[2]];
-    columns.push({ title: "Contexts", kind: "number", text: (row) => countText(row.contexts), sort: "contexts" },
+    columns.push({ title: "Contexts", kind: "number", text: (row) => countText(row.contexts), sort: "contexts", onlyWide: true },
         { ...name, sort: "name" });
     const table = new Table(columns, {
         choose: (row) => app.choose(row),
@@ -384,28 +384,29 @@ function structureView(app) {
 // ---- Two profiles
 
 function compareView(app) {
-    const { comparison } = app, scale = amountScale(app.metric.unit, Math.max(app.tree.whole, app.tree.wholeBefore));
+    const { comparison } = app, scale = amountScale(app.metric.unit, Math.max(app.tree.whole, app.tree.wholeBefore)), showsAll = app.state.sort === "all";
     const signed = (value) => `${value < 0 ? "−" : "+"}${scale(Math.abs(value))}`;
     const root = topDown(app.tree), colours = colouring(app), zoomed = root.find(app.state.zoom);
     const relative = app.tree.wholeBefore ? `, ${(100 * (app.tree.whole / app.tree.wholeBefore - 1)).toFixed(1)}%` : "";
     app.main.append(element("div", { class: "tools" },
         element("span", { class: "numbers", text: `total ${scale(app.tree.wholeBefore)} → ${scale(app.tree.whole)} (${signed(app.tree.whole - app.tree.wholeBefore)}${relative})` }),
-        legendOf([{ text: "more", colour: "hsl(24 88% 66%)" }, { text: "less", colour: "hsl(208 88% 66%)" }, { text: "within noise", colour: "hsl(0 0% 80%)" }])));
+        legendOf([{ text: "more", colour: "hsl(24 88% 66%)" }, { text: "less", colour: "hsl(208 88% 66%)" }, { text: "within noise", colour: "hsl(0 0% 80%)" }]),
+        element("button", { text: "within noise, too", "aria-pressed": String(showsAll), onclick: () => app.go({ sort: showsAll ? "" : "all" }) })));
     const flame = addFlame(app, app.main, root, "What changed: flame graph of the newer profile", colours, zoomed);
     flame.box.classList.add("upper");
     app.picture = flame.what;
-    const shown = comparison.rows.filter((row) => (app.state.sort === "all" || row.changed) && (!app.marks || app.marks[row.label]));
+    const shown = comparison.rows.filter((row) => (showsAll || row.changed) && (!app.marks || app.marks[row.label]));
     const table = new Table([
         { title: "Change", kind: "number", text: (row) => signed(row.change) },
-        { title: "Before", kind: "number", text: (row) => scale(row.before) },
-        { title: "After", kind: "number", text: (row) => scale(row.after) },
+        { title: "Before", kind: "number", text: (row) => scale(row.before), onlyWide: true },
+        { title: "After", kind: "number", text: (row) => scale(row.after), onlyWide: true },
         { title: "", kind: "text", width: "5em", cell: (row) => element("span", { class: `what ${row.what}`, text: row.what }) },
         { title: "Of", kind: "text", width: "4em", text: (row) => row.measure },
         { title: "Function", kind: "name", cell: (row) => nameCell(app, row.label) },
     ], { choose: (row) => app.choose({ ...row, self: row.after, total: row.after, nodes: [] }), sort: () => {} }, "Functions that changed");
-    const hidden = comparison.rows.length - shown.length;
     app.main.append(table.box);
-    table.show(shown, "", `${plural(shown.length, "comparison")} beyond noise, ${countText(hidden)} within it.`);
+    const changed = comparison.rows.filter((row) => row.changed).length;
+    table.show(shown, "", `${plural(changed, "comparison")} beyond noise, ${countText(comparison.rows.length - changed)} within it.`);
     return { close: () => [flame, table].forEach((part) => part.close()) };
 }
 
