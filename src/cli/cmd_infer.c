@@ -5,7 +5,7 @@
 #include "cli/infer_text.h"
 
 #include "infer/path_complete.h"
-#include "infer/path_train.h"
+#include "infer/path_search.h"
 
 #include <getopt.h>
 #include <limits.h>
@@ -15,6 +15,7 @@
 
 static const char usage[] =
     "usage: calltrail infer --train -o MAP PROFILE...\n"
+    "       calltrail infer --search -o MAP [MAP] PROFILE\n"
     "       calltrail infer [-o OUT] [--top-paths N] MAP PROFILE\n"
     "       calltrail infer --score [--window BYTES] MAP TRUTH\n"
     "       calltrail infer --unseen MAP PROFILE\n"
@@ -26,6 +27,9 @@ static const char usage[] =
     "\n"
     "  --train            make a map of profiles with stack heights (record --engine exact\n"
     "                     --height), and of other maps\n"
+    "  --search           add to a map, or to none, paths to what a profile has and training "
+    "never\n"
+    "                     met: by the calls and frame sizes in the code of its modules\n"
     "  --score            how good the map is for a profile whose paths are known\n"
     "  --unseen           functions at heights that training never saw\n"
     "  --at PLACE         the paths that may lead to a place in a module at a stack height, as in\n"
@@ -37,7 +41,7 @@ static const char usage[] =
     "                     path (calls)\n"
     "  --help             this text\n";
 
-enum { KIND_TRAIN = 256, KIND_SCORE, KIND_UNSEEN, KIND_AT };
+enum { KIND_TRAIN = 256, KIND_SEARCH, KIND_SCORE, KIND_UNSEEN, KIND_AT };
 
 struct options {
     struct infer_options text;
@@ -54,6 +58,44 @@ static int train(const struct options *o, char **paths, struct ct_error *err)
     if (status == CT_OK)
         status = path_train_write(t, o->text.output, err);
     path_train_free(t);
+    return status;
+}
+
+/* Of the map, if there is one, and the profile. */
+static int search_into(struct path_trainer *t, const struct path_map *map, const char *path,
+                       struct path_search_result *out, struct ct_error *err)
+{
+    struct profile p;
+    struct map_cache cache;
+    CT_TRY(profile_open(path, &p, err));
+    int status = profile_validate(&p, err);
+    if (status == CT_OK && map)
+        status = path_train_take(t, &map->profile, err);
+    if (status == CT_OK) {
+        map_cache_open(&cache);
+        status = path_search(map, &p, &cache, t, out, err);
+        map_cache_close(&cache);
+    }
+    profile_close(&p);
+    return status;
+}
+
+static int search(const struct options *o, char **paths, struct ct_error *err)
+{
+    struct path_map map;
+    struct path_search_result result;
+    bool has_map = paths[1] != NULL;
+    if (has_map)
+        CT_TRY(path_map_open(paths[0], &map, err));
+    struct path_trainer *t = path_train_begin(NULL);
+    int status = search_into(t, has_map ? &map : NULL, paths[has_map], &result, err);
+    if (status == CT_OK)
+        infer_print_search(paths[has_map], &result);
+    if (status == CT_OK)
+        status = path_train_write(t, o->text.output, err);
+    path_train_free(t);
+    if (has_map)
+        path_map_close(&map);
     return status;
 }
 
@@ -103,10 +145,12 @@ static int take_option(struct options *o, int option)
         o->at = optarg;
         /* fall through */
     case KIND_TRAIN:
+    case KIND_SEARCH:
     case KIND_SCORE:
     case KIND_UNSEEN:
         if (o->kind && o->kind != option)
-            return usage_error("infer", "--train, --score, --unseen and --at are one each");
+            return usage_error("infer",
+                               "--train, --search, --score, --unseen and --at are one each");
         o->kind = option;
         return 0;
     case 'o':
@@ -134,12 +178,18 @@ static int check(const struct options *o, int files)
         return usage_error("infer", "--train needs -o MAP: the file to write");
     if (o->kind == KIND_TRAIN && !files)
         return usage_error("infer", "--train needs profiles");
+    if (o->kind == KIND_SEARCH && !o->text.output)
+        return usage_error("infer", "--search needs -o MAP: the file to write");
+    if (o->kind == KIND_SEARCH && (files < 1 || files > 2))
+        return usage_error("infer", "--search needs a profile, and perhaps a MAP before it");
     if (o->kind == KIND_AT && files != 1)
         return usage_error("infer", "--at needs a MAP");
-    if (o->kind != KIND_TRAIN && o->kind != KIND_AT && files != 2)
+    bool makes_map = o->kind == KIND_TRAIN || o->kind == KIND_SEARCH;
+    if (!makes_map && o->kind != KIND_AT && files != 2)
         return usage_error("infer", "a MAP and a profile are needed");
-    if (o->kind && o->kind != KIND_TRAIN && o->text.output)
-        return usage_error("infer", "-o goes with --train, or with a MAP and a profile alone");
+    if (o->kind && !makes_map && o->text.output)
+        return usage_error("infer",
+                           "-o goes with --train, --search, or with a MAP and a profile alone");
     if (o->text.window_bytes && o->kind != KIND_SCORE)
         return usage_error("infer", "--window goes with --score");
     return 0;
@@ -147,12 +197,17 @@ static int check(const struct options *o, int files)
 
 int cmd_infer(int argc, char **argv)
 {
-    static const struct option long_options[] = {
-        {"train", no_argument, NULL, KIND_TRAIN},   {"score", no_argument, NULL, KIND_SCORE},
-        {"unseen", no_argument, NULL, KIND_UNSEEN}, {"at", required_argument, NULL, KIND_AT},
-        {"output", required_argument, NULL, 'o'},   {"weight", required_argument, NULL, 'W'},
-        {"window", required_argument, NULL, 'w'},   {"top-paths", required_argument, NULL, 't'},
-        {"help", no_argument, NULL, 'h'},           {0}};
+    static const struct option long_options[] = {{"train", no_argument, NULL, KIND_TRAIN},
+                                                 {"search", no_argument, NULL, KIND_SEARCH},
+                                                 {"score", no_argument, NULL, KIND_SCORE},
+                                                 {"unseen", no_argument, NULL, KIND_UNSEEN},
+                                                 {"at", required_argument, NULL, KIND_AT},
+                                                 {"output", required_argument, NULL, 'o'},
+                                                 {"weight", required_argument, NULL, 'W'},
+                                                 {"window", required_argument, NULL, 'w'},
+                                                 {"top-paths", required_argument, NULL, 't'},
+                                                 {"help", no_argument, NULL, 'h'},
+                                                 {0}};
     struct options o = {0};
     int status = 0;
     opterr = 0;
@@ -173,7 +228,9 @@ int cmd_infer(int argc, char **argv)
     /* Big arrays go back to the system when they are freed; malloc would learn to keep them. */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     struct ct_error err;
-    status =
-        o.kind == KIND_TRAIN ? train(&o, argv + optind, &err) : use_map(&o, argv + optind, &err);
+    char **paths = argv + optind;
+    status = o.kind == KIND_TRAIN    ? train(&o, paths, &err)
+             : o.kind == KIND_SEARCH ? search(&o, paths, &err)
+                                     : use_map(&o, paths, &err);
     return status == CT_OK ? finish_output() : report_error(&err);
 }

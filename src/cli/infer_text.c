@@ -391,3 +391,26 @@ int infer_print_at(const struct path_map *map, const char *at, const struct infe
     free(items);
     return CT_OK;
 }
+
+/* --- the search --------------------------------------------------------------------------------
+ */
+
+void infer_print_search(const char *name, const struct path_search_result *r)
+{
+    printf("%s: %" PRIu64 " identifier%s that training never saw\n", name, r->identifiers,
+           r->identifiers == 1 ? "" : "s");
+    printf("%10" PRIu64 "  found: all calls are direct, or training met them\n",
+           r->found[PATH_BY_CALL]);
+    printf("%10" PRIu64 "    of these, there are no other paths by pointers\n",
+           r->whole[PATH_BY_CALL]);
+    printf("%10" PRIu64 "  found: with calls through pointers\n", r->found[PATH_BY_POINTER]);
+    printf("%10" PRIu64 "  cut: more than %d paths, or higher than %d KB\n", r->cut,
+           PATH_SEARCH_MOST, PATH_SEARCH_MOST_BYTES >> 10);
+    printf("%10" PRIu64 "  none: no path of the call graph has this height\n", r->none);
+    if (r->unread)
+        fprintf(stderr,
+                "calltrail: %" PRIu32
+                " module%s not searched: the file is not there, or of another "
+                "build\n",
+                r->unread, r->unread == 1 ? "" : "s");
+}

@@ -2,7 +2,7 @@
 #ifndef CLI_INFER_TEXT_H
 #define CLI_INFER_TEXT_H
 
-#include "infer/path_map.h"
+#include "infer/path_search.h"
 
 #include <stdio.h>
 
@@ -25,5 +25,8 @@ int infer_print_unseen(const struct path_map *map, const struct profile *profile
 /* `at`: MODULE+OFFSET,HEIGHT. */
 int infer_print_at(const struct path_map *map, const char *at, const struct infer_options *options,
                    struct ct_error *err);
+
+/* What became of the identifiers of a profile. */
+void infer_print_search(const char *name, const struct path_search_result *result);
 
 #endif

@@ -3,6 +3,8 @@
 static bool is_whole(const struct path_map *map, const struct path_query *q,
                      const struct path_context *context)
 {
+    if (context->searched)
+        return false;
     uint32_t node = profile_parent(&map->profile, context->node);
     if (!q->inner_count) /* the context is all there is */
         return true;
@@ -40,9 +42,15 @@ void path_answer_find(const struct path_map *map, const struct path_query *q, st
     uint32_t count = path_map_find(map, q->function, q->height_bytes, &first);
     bool has_whole = false;
     a->candidates.count = 0;
+    a->is_searched = false;
+    bool has_others = false;
     for (uint32_t i = 0; i < count; i++) {
         if (map->outermost[first[i].node] != q->outermost)
             continue;
+        if (first[i].searched && a->candidates.count && !a->is_searched)
+            break;
+        a->is_searched = first[i].searched != PATH_BY_TRAINING;
+        has_others |= first[i].searched == PATH_SOME_FOUND;
         bool whole = is_whole(map, q, &first[i]);
         if (whole && !has_whole)
             a->candidates.count = 0;
@@ -51,14 +59,15 @@ void path_answer_find(const struct path_map *map, const struct path_query *q, st
             vec_push(&a->candidates, &first[i]);
     }
     a->asked++;
-    a->missed += !a->candidates.count;
-    if (!a->candidates.count && q->function != CTP_NONE)
+    bool is_missed = !a->candidates.count || a->is_searched;
+    a->missed += is_missed;
+    if (is_missed && q->function != CTP_NONE)
         a->has_missed[q->function] = true;
-    bool is_sure = has_whole && !a->has_missed[q->function] && !a->is_unfit;
-    a->quality = a->candidates.count == 0   ? PATH_MISSING
-                 : a->candidates.count != 1 ? PATH_AMBIGUOUS
-                 : is_sure                  ? PATH_PRECISE
-                                            : PATH_LIKELY;
+    bool is_sure = has_whole && !is_missed && !a->has_missed[q->function] && !a->is_unfit;
+    a->quality = a->candidates.count == 0                 ? PATH_MISSING
+                 : a->candidates.count != 1 || has_others ? PATH_AMBIGUOUS
+                 : is_sure                                ? PATH_PRECISE
+                                                          : PATH_LIKELY;
 }
 
 void path_answer_free(struct path_answer *a)

@@ -1,5 +1,7 @@
 /*
- * What a map knows of a context identifier: the paths that lead to a function at a height.
+ * What a map knows of a context identifier: the paths that lead to a function at a height. Those of
+ * training come first: only where it has none, those that were searched are answers, and never
+ * precise.
  *
  * The walk of a window may have found frames inside that function, too. Training has met a path as
  * a whole if it met those below the same callers. Where there are such paths, no others are
@@ -29,7 +31,7 @@ struct path_query {
 enum path_quality {
     PATH_PRECISE,   /* one path */
     PATH_LIKELY,    /* one path; but training has not met all that was asked for */
-    PATH_AMBIGUOUS, /* several paths */
+    PATH_AMBIGUOUS, /* several paths; or there may be others */
     PATH_MISSING,   /* none */
     PATH_QUALITIES
 };
@@ -37,6 +39,7 @@ enum path_quality {
 struct path_answer {
     enum path_quality quality;
     uint64_t asked, missed; /* queries, and those without an answer, since they were settled last */
+    bool is_searched;       /* the candidates are not of training, which had none */
     bool is_unfit;          /* too many of these: the map was trained with other work */
     bool *has_missed; /* of each function of the map: it had an identifier without an answer */
     VEC(const struct path_context *) candidates; /* heaviest first */

@@ -5,7 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char *const metric_names[PATH_METRICS] = {"weight", "height", "height_varies"};
+static const char *const metric_names[PATH_METRICS] = {"weight", "height", "height_varies",
+                                                       "searched"};
 
 /* --- opening -----------------------------------------------------------------------------------
  */
@@ -18,7 +19,7 @@ static int check_kind(const struct profile *p, struct ct_error *err)
     if (fact->value > PATH_MAP_VERSION)
         return ct_fail(err, "%s: is a path map of a newer calltrail (version %" PRIu64 ")", p->name,
                        fact->value);
-    for (uint32_t i = 0; i < PATH_METRICS; i++)
+    for (uint32_t i = 0; i < PATH_METRICS - (fact->value < PATH_MAP_VERSION); i++)
         if (i >= p->metric_count ||
             strcmp(profile_string(p, profile_metric(p, i)->name), metric_names[i]) != 0)
             return ct_fail(err, "%s: the path map is damaged: its metrics are others", p->name);
@@ -53,9 +54,20 @@ static int by_identifier(const void *a, const void *b)
         return x->function < y->function ? -1 : 1;
     if (x->height_bytes != y->height_bytes)
         return x->height_bytes < y->height_bytes ? -1 : 1;
+    if (x->searched != y->searched)
+        return x->searched < y->searched ? -1 : 1;
     if (x->weight != y->weight)
         return x->weight > y->weight ? -1 : 1;
     return x->node < y->node ? -1 : x->node > y->node;
+}
+
+static enum path_searched searched_of(const struct profile *p, uint32_t node)
+{
+    bool has_any =
+        p->metric_count > PATH_SEARCHED &&
+        strcmp(profile_string(p, profile_metric(p, PATH_SEARCHED)->name), "searched") == 0;
+    uint64_t value = has_any ? profile_value(p, PATH_SEARCHED, node) : PATH_BY_TRAINING;
+    return value > PATH_SOME_FOUND ? PATH_SOME_FOUND : (enum path_searched)value;
 }
 
 static void index_contexts(struct path_map *map)
@@ -72,7 +84,8 @@ static void index_contexts(struct path_map *map)
                 .node = i,
                 .height_bytes = profile_value(p, PATH_HEIGHT, i),
                 .weight = profile_value(p, PATH_WEIGHT, i),
-                .varies = profile_value(p, PATH_VARIES, i) != 0};
+                .varies = profile_value(p, PATH_VARIES, i) != 0,
+                .searched = searched_of(p, i)};
     qsort(map->contexts, map->count, sizeof *map->contexts, by_identifier);
     map->first = must_calloc((size_t)functions + 1, sizeof *map->first);
     for (uint32_t f = 0, i = 0; f <= functions; f++) {
@@ -119,6 +132,7 @@ static int index_nodes(struct path_map *map, struct ct_error *err)
     key_set_init(&map->children, sizeof(struct child_key));
     key_set_init(&map->called, sizeof(struct child_key));
     map->outermost = must_calloc(p->node_count ? p->node_count : 1, sizeof *map->outermost);
+    map->trained = must_calloc(p->node_count ? p->node_count : 1, sizeof *map->trained);
     for (uint32_t i = 0; i < p->node_count; i++) {
         uint32_t parent = profile_parent(p, i), frame = profile_node_frame(p, i);
         struct child_key key = {parent, frame}, call = {parent, profile_frame(p, frame)->function};
@@ -128,9 +142,13 @@ static int index_nodes(struct path_map *map, struct ct_error *err)
         if ((parent == CTP_NONE) != (i == 0) || (i && key_set_add(&map->children, &key) != i - 1))
             return ct_fail(err, "%s: the path map is damaged: node %" PRIu32 " is there twice",
                            p->name, i);
-        if (i && is_context(p, i))
+        if (i && is_context(p, i) && searched_of(p, i) == PATH_BY_TRAINING) {
             key_set_add(&map->called, &call);
+            map->trained[i] = true;
+        }
     }
+    for (uint32_t i = p->node_count; i-- > 1;)
+        map->trained[profile_parent(p, i)] |= map->trained[i];
     return CT_OK;
 }
 
@@ -174,6 +192,7 @@ void path_map_close(struct path_map *map)
     free(map->contexts);
     free(map->first);
     free(map->outermost);
+    free(map->trained);
     key_set_free(&map->children);
     key_set_free(&map->called);
     key_set_free(&map->functions);
@@ -233,7 +252,8 @@ uint32_t path_map_child(const struct path_map *map, uint32_t node, uint32_t fram
 {
     struct child_key key = {node, frame};
     uint32_t number;
-    return key_set_find(&map->children, &key, &number) ? number + 1 : CTP_NONE;
+    return key_set_find(&map->children, &key, &number) && map->trained[number + 1] ? number + 1
+                                                                                   : CTP_NONE;
 }
 
 bool path_map_calls(const struct path_map *map, uint32_t node, uint32_t function)

@@ -4,10 +4,11 @@
  * context; the map says which paths it may stand for.
  *
  * The file is a profile (.ctp) like others, whose nodes are places of calls and, below them, the
- * functions that were called from there. Three values belong to each such function: its weight in
+ * functions that were called from there. Four values belong to each such function: its weight in
  * training; the height, which is the number of bytes from the slot of its return address up to the
- * outermost one of the thread; and whether it was seen with other heights, too. So a map is
- * checked, shown and kept as profiles are. It comes from outside: path_map_open checks all of it.
+ * outermost one of the thread; whether it was seen with other heights, too; and whether training
+ * never saw it, and a search of the call graph found it (path_search.h). So a map is checked, shown
+ * and kept as profiles are. It comes from outside: path_map_open checks all of it.
  */
 #ifndef INFER_PATH_MAP_H
 #define INFER_PATH_MAP_H
@@ -20,10 +21,13 @@
 
 /* The fact that makes a profile a path map, with its version. */
 #define PATH_MAP_FACT "path_map"
-enum { PATH_MAP_VERSION = 1, PATH_MOST_HEIGHTS = 8 };
+enum { PATH_MAP_VERSION = 2, PATH_MOST_HEIGHTS = 8 };
 
-/* Its metrics, in this order. */
-enum path_map_metric { PATH_WEIGHT, PATH_HEIGHT, PATH_VARIES, PATH_METRICS };
+/* Its metrics, in this order. Maps of version 1 have all but the last. */
+enum path_map_metric { PATH_WEIGHT, PATH_HEIGHT, PATH_VARIES, PATH_SEARCHED, PATH_METRICS };
+
+/* How a path is known. Those that were found in the code are the only ones there, or not. */
+enum path_searched { PATH_BY_TRAINING, PATH_ALL_FOUND, PATH_SOME_FOUND };
 
 /* A function in a context; its callers are those of its node. */
 struct path_context {
@@ -32,16 +36,19 @@ struct path_context {
     uint64_t height_bytes;
     uint64_t weight;
     bool varies;
+    enum path_searched searched;
 };
 
 struct path_map {
     struct profile profile;
-    struct path_context *contexts; /* by function, height, falling weight, node */
+    struct path_context *contexts; /* by function, height, those of training first, falling weight,
+                                      node */
     uint32_t count;
     uint32_t *first;     /* of each function's contexts; one more at the end */
     uint32_t *outermost; /* of each node, the frame of the outermost place above it, or CTP_NONE */
+    bool *trained;       /* of each node, whether training met it */
     struct key_set children;          /* nodes but the root, by parent and frame; */
-    struct key_set called;            /* functions, by the node of the place that called */
+    struct key_set called;            /* in training: functions, by the place that called */
     struct key_set functions, places; /* of the code, by module and offset, */
     VEC(uint32_t) function_numbers;   /* and their numbers in the tables of functions */
     VEC(uint32_t) place_numbers;      /* and of frames */
@@ -64,7 +71,8 @@ uint32_t path_map_module(const struct path_map *map, const uint8_t *build_id, ui
 uint32_t path_map_function(const struct path_map *map, uint32_t module, uint64_t offset);
 uint32_t path_map_place(const struct path_map *map, uint32_t module, uint64_t offset);
 
-/* The node below another with this frame, and whether this function was called from there. */
+/* In training: the node below another with this frame, and whether this function was called from
+ * there. */
 uint32_t path_map_child(const struct path_map *map, uint32_t node, uint32_t frame);
 bool path_map_calls(const struct path_map *map, uint32_t node, uint32_t function);
 

@@ -284,7 +284,7 @@ static void take_identifier(struct path_unseen *out, bool is_seen, uint64_t weig
 static void take_found(void *context, const struct path_found *found)
 {
     struct unseen_visit *v = context;
-    bool is_seen = found->answer->quality != PATH_MISSING;
+    bool is_seen = found->answer->quality != PATH_MISSING && !found->answer->is_searched;
     uint32_t height = path_height_node(v->profile, found->node);
     take_identifier(v->out, is_seen, found->cost);
     if (!is_seen)
@@ -312,7 +312,8 @@ int path_unseen(const struct path_map *map, const struct profile *p, const char 
             continue;
         uint64_t height = profile_value(p, t.heights.metric, own);
         uint64_t value = profile_value(p, t.weight, i);
-        bool is_seen = path_map_find(map, function_at(&t, i), height, &first) != 0;
+        bool is_seen =
+            path_map_find(map, function_at(&t, i), height, &first) != 0 && !first[0].searched;
         take_identifier(out, is_seen, value);
         if (!is_seen)
             visit(context, i, height, value);

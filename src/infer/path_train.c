@@ -35,6 +35,7 @@ struct known_node {
     uint32_t parent, frame;
     uint64_t weight, height_bytes;
     bool is_context, varies;
+    uint8_t searched; /* enum path_searched */
 };
 
 struct path_trainer {
@@ -56,7 +57,8 @@ struct path_trainer *path_train_begin(const char *weight)
     key_set_init(&t->function_keys, sizeof(struct code_key));
     key_set_init(&t->frame_keys, sizeof(struct code_key));
     key_set_init(&t->node_keys, sizeof(struct node_key));
-    vec_push(&t->nodes, (struct known_node){CTP_NONE, CTP_NONE, 0, 0, false, false});
+    vec_push(&t->nodes,
+             (struct known_node){CTP_NONE, CTP_NONE, 0, 0, false, false, PATH_BY_TRAINING});
     return t;
 }
 
@@ -91,16 +93,14 @@ uint32_t path_train_count(const struct path_trainer *t)
 
 struct source {
     const struct profile *profile;
-    uint32_t weight, height, varies; /* metrics; the last may be CTP_NONE */
-    uint32_t *modules;               /* of the trainer */
+    uint32_t weight, height, varies, searched; /* metrics; the last two may be CTP_NONE */
+    uint32_t *modules;                         /* of the trainer */
     struct path_heights heights;
 };
 
-static uint32_t add_module(struct path_trainer *t, const struct profile *p,
-                           const struct ctp_module *m)
+static uint32_t add_module(struct path_trainer *t, const struct ctp_module *m, const char *path)
 {
     struct module_key key = {0};
-    const char *path = profile_string(p, m->path);
     memcpy(key.build_id, m->build_id, sizeof key.build_id);
     for (size_t i = 0; i < t->modules.count && !m->build_id_size; i++)
         if (!t->modules.items[i].module.build_id_size &&
@@ -126,17 +126,22 @@ static int check_builds(const struct path_trainer *t, const char *name, struct c
     return CT_OK;
 }
 
+static uint32_t know_function(struct path_trainer *t, struct ctp_function known, const char *name)
+{
+    struct code_key key = {known.offset, known.module, 0};
+    uint32_t before = t->function_keys.count, number = key_set_add(&t->function_keys, &key);
+    if (number == before)
+        vec_push(&t->functions, (struct known_function){known, must_strdup(name)});
+    return number;
+}
+
 static uint32_t add_function(struct path_trainer *t, const struct source *s, uint32_t index)
 {
     const struct ctp_function *f = profile_function(s->profile, index);
-    struct code_key key = {f->offset, s->modules[f->module], 0};
-    uint32_t before = t->function_keys.count, number = key_set_add(&t->function_keys, &key);
-    if (number == before) {
-        struct ctp_function known = {.offset = f->offset, .size = f->size, .module = key.module};
-        vec_push(&t->functions,
-                 (struct known_function){known, must_strdup(profile_string(s->profile, f->name))});
-    }
-    return number;
+    return know_function(t,
+                         (struct ctp_function){
+                             .offset = f->offset, .size = f->size, .module = s->modules[f->module]},
+                         profile_string(s->profile, f->name));
 }
 
 static uint32_t add_frame(struct path_trainer *t, struct code_key key, uint32_t function)
@@ -155,7 +160,8 @@ static uint32_t add_node(struct path_trainer *t, uint32_t parent, uint32_t frame
     struct node_key key = {parent, frame};
     uint32_t before = t->node_keys.count, number = key_set_add(&t->node_keys, &key);
     if (number == before)
-        vec_push(&t->nodes, (struct known_node){parent, frame, 0, 0, false, false});
+        vec_push(&t->nodes,
+                 (struct known_node){parent, frame, 0, 0, false, false, PATH_BY_TRAINING});
     return number + 1; /* the root has no key */
 }
 
@@ -175,7 +181,7 @@ static uint32_t add_place(struct path_trainer *t, const struct source *s, uint32
  * by an offset that counts from the function's.
  */
 static uint32_t node_of_height(struct path_trainer *t, uint32_t above, struct code_key key,
-                               uint32_t function, uint64_t height)
+                               uint32_t function, uint64_t height, enum path_searched searched)
 {
     struct known_node *known;
     uint32_t own;
@@ -184,14 +190,22 @@ static uint32_t node_of_height(struct path_trainer *t, uint32_t above, struct co
         known = &t->nodes.items[own];
         if (!known->is_context || known->height_bytes == height || i == PATH_MOST_HEIGHTS - 1)
             break;
-        known->varies = true;
+        known->varies |= !searched;
         key.offset++;
     }
-    known->varies |= known->is_context && known->height_bytes != height;
+    known->varies |= !searched && known->is_context && known->height_bytes != height;
     if (!known->is_context)
         known->height_bytes = height;
+    if (!known->is_context || !searched)
+        known->searched = (uint8_t)searched;
     known->is_context = true;
     return own;
+}
+
+static enum path_searched searched_of(const struct source *s, uint32_t node)
+{
+    uint64_t value = s->searched == CTP_NONE ? 0 : profile_value(s->profile, s->searched, node);
+    return value > PATH_SOME_FOUND ? PATH_SOME_FOUND : (enum path_searched)value;
 }
 
 /* `node` has the height, `weight` is of it or of a place in the same function and context. */
@@ -202,7 +216,7 @@ static void add_context(struct path_trainer *t, const struct source *s, uint32_t
     const struct ctp_frame *f = profile_frame(p, profile_node_frame(p, node));
     struct code_key key = {profile_function(p, f->function)->offset, s->modules[f->module], 0};
     uint32_t own = node_of_height(t, above, key, add_function(t, s, f->function),
-                                  profile_value(p, s->height, node));
+                                  profile_value(p, s->height, node), searched_of(s, node));
     struct known_node *known = &t->nodes.items[own];
     known->varies |= s->varies != CTP_NONE && profile_value(p, s->varies, node);
     known->weight = known->weight + weight < weight ? UINT64_MAX : known->weight + weight;
@@ -261,6 +275,9 @@ static int find_metrics(struct path_trainer *t, struct source *s, struct ct_erro
     static const char *const usual[] = {"weight", "calls"};
     s->height = profile_find_metric(p, "height");
     s->varies = profile_find_metric(p, "height_varies");
+    s->searched = profile_find_fact(p, CTP_SCOPE_PROFILE, 0, PATH_MAP_FACT)
+                      ? profile_find_metric(p, "searched")
+                      : CTP_NONE;
     s->weight = t->weight ? profile_find_metric(p, t->weight) : CTP_NONE;
     if (s->height == CTP_NONE)
         return ct_fail(err,
@@ -291,7 +308,10 @@ int path_train_take(struct path_trainer *t, const struct profile *p, struct ct_e
     uint32_t modules = profile_module_count(p);
     s.modules = must_calloc((size_t)modules + 1, sizeof *s.modules);
     for (uint32_t i = 0; i < modules; i++)
-        s.modules[i] = path_is_ours(p, i) ? CTP_NONE : add_module(t, p, profile_module(p, i));
+        s.modules[i] = path_is_ours(p, i)
+                           ? CTP_NONE
+                           : add_module(t, profile_module(p, i),
+                                        profile_string(p, profile_module(p, i)->path));
     int status = check_builds(t, p->name, err);
     if (status == CT_OK) {
         path_heights_begin(&s.heights, p, s.height);
@@ -313,6 +333,35 @@ int path_train_add(struct path_trainer *t, const char *path, struct ct_error *er
         status = path_train_take(t, &p, err);
     profile_close(&p);
     return status;
+}
+
+/* --- paths that were searched -------------------------------------------------------------------
+ */
+
+static uint32_t know_place(struct path_trainer *t, const struct path_place *place,
+                           struct code_key *key)
+{
+    key->module = add_module(t, place->module, place->module_path);
+    return know_function(t,
+                         (struct ctp_function){.offset = place->function,
+                                               .size = place->function_size,
+                                               .module = key->module},
+                         place->name);
+}
+
+void path_train_found(struct path_trainer *t, const struct path_place *places, uint32_t count,
+                      const struct path_place *leaf, uint64_t height_bytes, bool is_whole)
+{
+    uint32_t above = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct code_key key = {places[i].offset, 0, CTP_FRAME_RETURN};
+        uint32_t function = know_place(t, &places[i], &key);
+        above = add_node(t, above, add_frame(t, key, function));
+    }
+    struct code_key key = {leaf->function, 0, 0};
+    uint32_t function = know_place(t, leaf, &key);
+    node_of_height(t, above, key, function, height_bytes,
+                   is_whole ? PATH_ALL_FOUND : PATH_SOME_FOUND);
 }
 
 /* --- writing -----------------------------------------------------------------------------------
@@ -345,7 +394,11 @@ static void write_metrics(const struct path_trainer *t, struct profile_writer *w
                          "stack between the outermost return address and this context's own: of "
                          "each context alone, sums mean nothing"},
         [PATH_VARIES] = {"height_varies", "contexts",
-                         "contexts that were met with another height, too"}};
+                         "contexts that were met with another height, too"},
+        [PATH_SEARCHED] = {
+            "searched", "contexts",
+            "contexts that training never met: a search of the call graph did; 2: there "
+            "may be others"}};
     for (unsigned i = 0; i < PATH_METRICS; i++)
         profile_add_metric(
             w, &(struct ctp_metric){.name = profile_add_string(w, metrics[i].name),
@@ -358,7 +411,10 @@ static void write_metrics(const struct path_trainer *t, struct profile_writer *w
 
 static uint64_t value_of(const struct known_node *n, enum path_map_metric metric)
 {
-    return metric == PATH_WEIGHT ? n->weight : metric == PATH_HEIGHT ? n->height_bytes : n->varies;
+    return metric == PATH_WEIGHT   ? n->weight
+           : metric == PATH_HEIGHT ? n->height_bytes
+           : metric == PATH_VARIES ? n->varies
+                                   : n->searched;
 }
 
 int path_train_write(const struct path_trainer *t, const char *path, struct ct_error *err)

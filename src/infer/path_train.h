@@ -22,6 +22,19 @@ int path_train_add(struct path_trainer *trainer, const char *path, struct ct_err
 int path_train_take(struct path_trainer *trainer, const struct profile *profile,
                     struct ct_error *err);
 
+/* A place of a call, or a function alone; all of it the caller's. */
+struct path_place {
+    const struct ctp_module *module;
+    const char *module_path, *name; /* the last: of the function */
+    uint64_t function, function_size;
+    uint64_t offset; /* the return address */
+};
+
+/* Adds a path that was searched (path_search.h), its places outermost first. `is_whole`: with the
+ * others that are added, these are all. */
+void path_train_found(struct path_trainer *trainer, const struct path_place *places, uint32_t count,
+                      const struct path_place *leaf, uint64_t height_bytes, bool is_whole);
+
 /* How many contexts there are. */
 uint32_t path_train_count(const struct path_trainer *trainer);
 

@@ -198,6 +198,65 @@ refused no-paths 2 'is not a number of paths' infer --top-paths 0 p.map heights.
 refused window-alone 2 'goes with --score' infer --window 1024 p.map heights.ctp
 refused output-of-score 2 'goes with --train' infer --score -o x p.map exact.ctp
 
+# ---- The call graph: paths that training never met. All that are direct below main are there, with frame sizes by rows,
+# and by the code where these count from the frame pointer.
+
+cat >graph.c <<'END'
+#include <stdlib.h>
+#define N __attribute__((noinline))
+static unsigned x = 1;
+N unsigned leaf(unsigned n) { return x = x * 1103515245u + 12345u + n; }
+N unsigned odd(unsigned n);
+N unsigned even(unsigned n) { volatile char r[40]; r[n % 40] = 1; return (n ? odd(n - 1) : leaf(n)) + r[n % 40]; }
+N unsigned odd(unsigned n) {
+    volatile char r[120];
+    r[n % 120] = 1;
+    unsigned v = n ? even(n - 1) : leaf(n);
+    return v + (n & 4 ? leaf(n) : 0) + r[n % 120];
+}
+N unsigned one(unsigned n) { volatile char r[24]; r[n % 24] = 1; return even(n) + leaf(2) + r[n % 24]; }
+N unsigned two(unsigned n) { volatile char r[200]; r[n % 200] = 1; return odd(n) + one(n) + leaf(1) + r[0]; }
+N int compare(const void *a, const void *b) { return (int)leaf(1) < *(const int *)a + *(const int *)b; }
+int main(int argc, char **argv) {
+    unsigned v = 0, most = argc > 1 ? 9 : 2;
+    int few[3] = {(int)v, 3, argc};
+    for (unsigned i = 0; i < most; i++) v += one(i) + two(i);
+    qsort(few, 3, sizeof *few, compare);
+    return v + (unsigned)few[0] == 7 && argv[0] == NULL;
+}
+END
+for frames in -fomit-frame-pointer -fno-omit-frame-pointer; do
+    gcc -O1 -fno-optimize-sibling-calls -fno-ipa-icf $frames -o graph graph.c || exit 1
+    "$CALLTRAIL" record --no-lines --engine exact --height -o less.ctp ./graph || exit 1
+    "$CALLTRAIL" record --no-lines --engine exact --height -o more.ctp ./graph more || exit 1
+    holds "graph-trained $frames" "$CALLTRAIL" infer --train -o graph.map less.ctp
+    for map in "" graph.map; do
+        # shellcheck disable=SC2086
+        if python3 "$here/../oracle/search_check.py" "$CALLTRAIL" $map more.ctp >out 2>&1 &&
+            [ "$(sed -n 's/.*; searched: \([0-9]*\);.*/\1/p' out)" -ge 20 ]; then
+            ok "direct calls $frames $map: $(tail -1 out)"
+        else
+            fail "direct calls $frames $map" "$(tail -3 out | tr '\n' '|')"
+        fi
+    done
+done
+"$CALLTRAIL" infer --search -o searched.map graph.map more.ctp >out || exit 1
+prefix="$(sed -n 's/^ *\([0-9]*\)  found: all.*/\1/p' out)"
+if [ "${prefix:-0}" -gt 20 ]; then ok found-some; else fail found-some "$(cat out)"; fi
+"$CALLTRAIL" infer --score searched.map more.ctp | sed -n 's/^ *said to be precise *\([^ ]*\).*/\1/p' >out
+echo 0.00% >expected
+if diff expected out >difference; then ok never-precise; else fail never-precise "$(cat difference)"; fi
+# What was searched is not what training saw, and goes where training comes; a map of both says so still.
+"$CALLTRAIL" infer --unseen graph.map more.ctp | cut -d: -f2 >expected
+"$CALLTRAIL" infer --unseen searched.map more.ctp | cut -d: -f2 >out
+if diff expected out >difference; then ok still-unseen; else fail still-unseen "$(cat difference)"; fi
+holds searched-and-trained "$CALLTRAIL" infer --train -o both.map searched.map more.ctp
+"$CALLTRAIL" infer --train -o full.map more.ctp && "$CALLTRAIL" infer --score full.map more.ctp >expected
+"$CALLTRAIL" infer --score both.map more.ctp >out
+if diff expected out >difference; then ok training-comes-first; else fail training-comes-first "$(head -4 difference)"; fi
+refused search-to-nowhere 2 'needs -o MAP' infer --search more.ctp
+refused search-of-nothing 2 'needs a profile' infer --search -o x.map
+
 # ---- A program, by the heights of its stack. Of 400 samples all but a few have a height, of which nothing is unknown.
 
 refused window-of-none 2 'or 0 with --engine infer' record --outside --window 0 true

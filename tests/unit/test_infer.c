@@ -4,6 +4,7 @@
  */
 #include "infer/path_complete.h"
 #include "infer/path_score.h"
+#include "infer/path_search.h"
 #include "infer/path_train.h"
 
 #include <setjmp.h>
@@ -373,6 +374,131 @@ static void answers_are_those_of_the_definition(void **state)
     }
 }
 
+/* --- searching, by definition ------------------------------------------------------------------
+ */
+
+/* A call that training met: a place, what it calls, and the frame of the caller. */
+struct call {
+    uint32_t place, callee;
+};
+
+static uint32_t list_calls(const struct program *p, struct call *calls)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 1; i < p->count; i++) {
+        const struct context *c = &p->items[i];
+        struct call call = {c->path[c->depth - 1], c->function};
+        bool is_there = !c->is_trained;
+        for (uint32_t k = 0; k < count && !is_there; k++)
+            is_there = calls[k].place == call.place && calls[k].callee == call.callee;
+        if (!is_there)
+            calls[count++] = call;
+    }
+    return count;
+}
+
+/* The path of a context is looked for in all orders of calls with the same outermost one. */
+struct orders {
+    const struct program *program;
+    const struct call *calls;
+    uint32_t call_count;
+    const struct context *context;
+    uint32_t count;
+    bool has_path;
+};
+
+/* `depth` places of the context's path are to come, if all that came were of it. */
+static void list_orders(struct orders *o, uint32_t function, uint64_t height, uint32_t depth,
+                        bool is_path)
+{
+    const struct context *c = o->context;
+    for (uint32_t i = 0; i < o->call_count; i++) {
+        uint32_t place = o->calls[i].place, caller = place / BYTES_OF_CODE;
+        uint32_t bytes = o->program->frame_bytes[caller];
+        bool is_next = is_path && depth && c->path[depth - 1] == place;
+        if (o->calls[i].callee != function)
+            continue;
+        if (!caller && height == 0 && place == c->path[0]) {
+            o->count++;
+            o->has_path |= is_next && depth == 1;
+        } else if (caller && bytes <= height) {
+            list_orders(o, caller, height - bytes, depth ? depth - 1 : 0, is_next);
+        }
+    }
+}
+
+/* The answers of a map to an identifier with that outermost place. */
+static void find_answers(const struct path_map *map, const struct context *c, struct path_answer *a)
+{
+    const struct path_context *first;
+    uint32_t count = path_map_find(map, path_map_function(map, 0, c->function * BYTES_OF_CODE),
+                                   c->height, &first);
+    a->candidates.count = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (map->outermost[first[i].node] == place(map, c->path[0]))
+            vec_push(&a->candidates, &first[i]);
+}
+
+static void search(const char *map_path, const char *profile_path, const char *out)
+{
+    struct path_map map;
+    struct path_search_result r;
+    struct map_cache cache = {0};
+    struct profile p;
+    struct ct_error err;
+    open_map(map_path, &map);
+    assert_int_equal(profile_open(profile_path, &p, &err), CT_OK);
+    struct path_trainer *t = path_train_begin(NULL);
+    assert_int_equal(path_train_take(t, &map.profile, &err), CT_OK);
+    assert_int_equal(path_search(&map, &p, &cache, t, &r, &err), CT_OK);
+    assert_int_equal(path_train_write(t, out, &err), CT_OK);
+    path_train_free(t);
+    profile_close(&p);
+    path_map_close(&map);
+}
+
+static void paths_are_searched_in_all_orders(void **state)
+{
+    enum { MOST_HEIGHT = 112 }; /* of higher ones there are too many orders to list */
+    static struct program p;
+    static struct call calls[CONTEXTS];
+    struct path_answer a = {0};
+    uint32_t found = 0, cut = 0, none = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed < 60; seed++) {
+        struct path_map map, more;
+        make_program(&p, seed, false);
+        write_exact(&p, file("exact.ctp"), true, 0, 1);
+        write_exact(&p, file("all.ctp"), false, 0, 1);
+        train(file("map.ctp"), 1, (const char *[]){file("exact.ctp")});
+        search(file("map.ctp"), file("all.ctp"), file("more.ctp"));
+        open_map(file("map.ctp"), &map);
+        open_map(file("more.ctp"), &more);
+        struct orders o = {&p, calls, list_calls(&p, calls), NULL, 0, false};
+        for (uint32_t i = 1; i < p.count; i++) {
+            const struct context *c = o.context = &p.items[i];
+            find_answers(&map, c, &a);
+            if (c->height > MOST_HEIGHT || a.candidates.count)
+                continue;
+            o.count = 0;
+            o.has_path = false;
+            list_orders(&o, c->function, c->height, c->depth, true);
+            find_answers(&more, c, &a);
+            assert_int_equal(a.candidates.count, o.count > PATH_SEARCH_MOST ? 0 : o.count);
+            assert_int_equal(has_answer(&more, &a, c), a.candidates.count && o.has_path);
+            for (uint32_t k = 0; k < a.candidates.count; k++)
+                assert_int_equal(a.candidates.items[k]->searched, PATH_ALL_FOUND);
+            found += a.candidates.count != 0;
+            cut += o.count > PATH_SEARCH_MOST;
+            none += o.count == 0;
+        }
+        path_map_close(&more);
+        path_map_close(&map);
+    }
+    vec_free(&a.candidates);
+    assert_true(found > 50 && cut > 5 && none > 5);
+}
+
 /* A map of two parts, of itself and a part, or of a map: the weights are sums, the paths the same.
  */
 static void maps_are_merged(void **state)
@@ -656,6 +782,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_those_of_the_definition),
+        cmocka_unit_test(paths_are_searched_in_all_orders),
         cmocka_unit_test(maps_are_merged),
         cmocka_unit_test(contexts_have_several_heights),
         cmocka_unit_test(scores_are_counts_of_answers),
