@@ -5,7 +5,12 @@
  * several sizes, that of `record` with an empty handler for its signal, and perf's. A thread on
  * another processor reads what they have written, as a reader would, while nothing is measured.
  *
- *   outside HZ ROUNDS     prints a row of a table for each kind
+ *   outside HZ ROUNDS [each]     prints a row of a table for each kind
+ *
+ * Toggling has all that a sample costs, but at low frequencies its noise is larger than what is to
+ * be seen. With `each`, the work looks at the time stamp counter all the time: where it stands
+ * still and a record has been written meanwhile, that is what a sample takes, each for itself. What
+ * it costs later, by what it has taken from the caches, is not there.
  */
 #include <asm/perf_regs.h>
 #include <fcntl.h>
@@ -203,6 +208,63 @@ static double time_of(const struct kind *k, bool on)
     return took;
 }
 
+/* What the work reads: as programs do, so that the kernel's own data has to come back. */
+enum { MEMORY = 1 << 19, LINE = 64, LEAST_GAP_NS = 1000, SAMPLES_OF_A_ROUND = 16 };
+static volatile char memory[MEMORY];
+static double ticks_per_ns;
+
+static uint64_t written_by(const struct kind *k)
+{
+    return k->contents == SIGNAL ? signals : __atomic_load_n(&k->ring->data_head, __ATOMIC_ACQUIRE);
+}
+
+static int by_size(const void *a, const void *b);
+
+/* The middle of some samples. */
+static double watch(const struct kind *k)
+{
+    double gaps_us[SAMPLES_OF_A_ROUND];
+    unsigned count = 0;
+    ioctl(k->fd, PERF_EVENT_IOC_ENABLE, 0);
+    uint64_t least = (uint64_t)(LEAST_GAP_NS * ticks_per_ns), written = written_by(k);
+    uint64_t last = __builtin_ia32_rdtsc();
+    for (size_t at = 0; count < SAMPLES_OF_A_ROUND; at = (at + LINE) % MEMORY) {
+        memory[at];
+        uint64_t now = __builtin_ia32_rdtsc(), before = written;
+        if (now - last > least && (written = written_by(k)) != before) {
+            gaps_us[count++] = (double)(now - last) / ticks_per_ns / 1e3;
+            now = __builtin_ia32_rdtsc();
+        }
+        last = now;
+    }
+    ioctl(k->fd, PERF_EVENT_IOC_DISABLE, 0);
+    qsort(gaps_us, count, sizeof *gaps_us, by_size);
+    return gaps_us[count / 2];
+}
+
+static void measure_each(long round)
+{
+    for (unsigned i = 0; i < KINDS; i++) {
+        struct kind *k = &kinds[(i + (unsigned)round) % KINDS];
+        k->excess_us[round] = watch(k);
+        have_read(k);
+    }
+}
+
+static void learn_ticks(void)
+{
+    enum { FOR_NS = 100000000 };
+    struct timespec from, to;
+    double passed;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    uint64_t began = __builtin_ia32_rdtsc();
+    do {
+        clock_gettime(CLOCK_MONOTONIC, &to);
+        passed = (double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec);
+    } while (passed < FOR_NS);
+    ticks_per_ns = (double)(__builtin_ia32_rdtsc() - began) / passed;
+}
+
 static void measure(long round)
 {
     for (unsigned i = 0; i < KINDS; i++) {
@@ -252,6 +314,7 @@ int main(int argc, char **argv)
 {
     static double empty_us[MOST_ROUNDS];
     long hz = argc > 1 ? atol(argv[1]) : 999, rounds = argc > 2 ? atol(argv[2]) : 400;
+    bool is_each = argc > 3;
     volatile char in_use[STACK_IN_USE]; /* so that windows are full */
     pthread_t reader;
     memset((char *)in_use, 1, sizeof in_use);
@@ -268,9 +331,10 @@ int main(int argc, char **argv)
         return 1;
     stay_on(pthread_self(), 0);
     stay_on(reader, 1);
-    iterations = work_for(PERIODS * 1e6 / (double)hz);
+    learn_ticks();
+    iterations = is_each ? 0 : work_for(PERIODS * 1e6 / (double)hz);
     for (long round = 0; round < rounds; round++)
-        measure(round);
+        is_each ? measure_each(round) : measure(round);
     have_read(NULL);
     pthread_join(reader, NULL);
     memcpy(empty_us, kinds[0].excess_us, (size_t)rounds * sizeof *empty_us);

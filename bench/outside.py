@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What recording from outside costs: the program, by toggling (outside.c), and the reader, by its own
-CPU time; and whole runs beside other tools. Arguments: the build folder; "tools" measures these alone. PAIRS (400) and ROUNDS (9)
-make it shorter or more exact."""
+"""What recording from outside costs: the program, by toggling and sample by sample (outside.c), and the reader, by its own
+CPU time; and whole runs beside other tools. Arguments: the build folder; "tools" measures these alone, "each" what a sample takes.
+PAIRS (400) and ROUNDS (9) make it shorter or more exact."""
 import json
 import os
 import random
@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 build = os.path.abspath(sys.argv[1])
-only_tools = sys.argv[2:] == ["tools"]
+only = sys.argv[2] if len(sys.argv) > 2 else ""
 ROUNDS = int(os.environ.get("ROUNDS", "9"))
 pairs = os.environ.get("PAIRS", "400")
 calltrail = os.path.join(build, "calltrail")
@@ -26,6 +26,46 @@ def program():
     sys.stdout.flush()
     for hz in ("999", "9999"):
         subprocess.run([os.path.join(build, "bench/outside"), hz, pairs], check=True)
+
+
+PERL = "$x{$_ %% 1000} .= chr(65 + $_ %% 26) for 1 .. %d"
+
+
+def spent(tool, count, folder):
+    """By a tool and a program that works so long: CPU time of the tool alone, and samples, by the program's user time."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([*TOOLS[tool], "/usr/bin/python3", "-S", "-c", OWN, "own", "perl", "-e", PERL % count], cwd=folder, check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with open(os.path.join(folder, "own")) as file:
+        own = float(file.read())
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime - own, own * 999
+
+
+def each(folder):
+    """What a sample takes at 999 Hz, of the program and of the tool."""
+    print("\nEach sample alone, at 999 Hz: how long the program stands still, by the time stamp counter, in turn; medians of %s rounds of 16 "
+          "samples.\n" % pairs)
+    print("| what | Hz | slower by | us for each | interval | over an empty record | interval | samples |")
+    print("|---|---:|---:|---:|---|---:|---|---:|")
+    sys.stdout.flush()
+    subprocess.run([os.path.join(build, "bench/outside"), "999", pairs, "each"], check=True)
+    print("\nThe tool's own CPU time beside it, by perl programs of about 0.3 and 3 s in turn: for each sample, and what is the same "
+          "for both\n(to start, to load symbols, to write the end); perf is not asked for a report. Medians of %d rounds, and of the "
+          "engine's handler what it says of itself.\n" % ROUNDS)
+    print("| tool | us for each sample | ms once |")
+    print("|---|---|---|")
+    for tool in list(TOOLS)[1:]:
+        slopes, once = [], []
+        for _ in range(ROUNDS):
+            (short, few), (long, many) = [spent(tool, count, folder) for count in (3000000, 30000000)]
+            slopes.append((long - short) / (many - few) * 1e6)
+            once.append((short - few * slopes[-1] / 1e6) * 1e3)
+        print("| %s | %s | %s |" % (tool, interval(slopes), interval(once)))
+        sys.stdout.flush()
+    subprocess.run([*TOOLS["record, engine sample"], "perl", "-e", PERL % 30000000], cwd=folder, stderr=subprocess.DEVNULL)
+    facts = subprocess.run([calltrail, "info", os.path.join(folder, "p.ctp")], capture_output=True, text=True).stdout
+    print("\nEngine sample: " + "; ".join(line.strip() for line in facts.splitlines() if "sampling took" in line))
 
 
 WORK = {
@@ -108,7 +148,7 @@ def tools(folder):
         sys.stdout.flush()
 
 
-if not only_tools:
+if not only:
     program()
 with tempfile.TemporaryDirectory() as work:
     os.environ["XDG_CACHE_HOME"] = os.path.join(work, "cache")
@@ -116,6 +156,9 @@ with tempfile.TemporaryDirectory() as work:
         subprocess.run([calltrail, "record", "--outside", "--duration", "0.1", "--no-lines", "-o",
                         os.path.join(work, "p.ctp"), *command], stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL)
-    tools(work)
-    if not only_tools:
+    if only in ("", "each"):
+        each(work)
+    if only in ("", "tools"):
+        tools(work)
+    if not only:
         reader(work)

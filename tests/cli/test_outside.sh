@@ -14,12 +14,19 @@ build() { # program, source, compiler and flags
     "$@" -g -pthread -o "$work/$program" "tests/outside/$source.c" || echo "FAIL outside: $program cannot be built"
 }
 build deep deep gcc -O0 # with frame pointers
-for name in shares strict lives kernel_time service alternate spawn pairs; do
+for name in shares strict lives kernel_time service alternate spawn pairs reuse crowd; do
     build $name $name gcc -O1
 done
 gcc -O2 -shared -fPIC -D_GNU_SOURCE -o "$work/same_tick.so" tests/outside/same_tick.c ||
     echo "FAIL outside: same_tick cannot be built"
 build shares_static shares gcc -O1 -static
+build others shares gcc -O1 -Dleft=other_left -Dright=other_right -Dhot=other_hot
+build vanish vanish gcc -O1 -ldl
+for number in 0 1 2 3; do
+    build vanishing_$number.so vanishing gcc -O1 -shared -fPIC -DIN=in_$number
+done
+as --32 -o "$work/narrow.o" tests/outside/narrow.S 2>/dev/null &&
+    ld -m elf_i386 -o "$work/narrow" "$work/narrow.o" 2>/dev/null # or the check is skipped
 build shares_asan shares gcc -O1 -fsanitize=address
 build shares_tsan shares gcc -O1 -fsanitize=thread
 build elsewhere shares gcc -O1 -Wl,--dynamic-linker=/nonexistent/ld.so
@@ -28,7 +35,7 @@ build shares_stripped shares gcc -O1 -static -s
 build shares_musl shares musl-gcc -O1
 build shares_musl_static shares musl-gcc -O1 -static
 status=0
-files="outside children"
+files="outside cases children"
 if [ "${1:-}" = --long ]; then
     files="wild languages servers"
     shift

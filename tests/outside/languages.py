@@ -130,6 +130,34 @@ def shell(*command):
     return check
 
 
+FORTH = ": f ( n -- x ) 1 swap 0 do 16807 * i + 2147483647 mod loop ;\n100000000 f . cr\n6 (bye)\n"
+SCHEME = "(define (f n x) (if (= n 0) x (f (- n 1) (modulo (+ (* x 16807) n) 2147483647))))\n" \
+         "(display (f %d 1)) (newline) (exit 6)\n"
+RACKET = "#lang racket/base\n" + SCHEME % 30000000
+PROLOG = """f(0, X, X) :- !.
+f(N, X, Y) :- M is N - 1, Z is (X * 16807 + N) mod 2147483647, f(M, Z, Y).
+:- initialization(main).
+main :- f(%d, 1, X), write(X), nl, halt(6).
+"""
+CLISP = "(defun f (n) (let ((x 1)) (dotimes (i n x) (setf x (mod (+ (* x 16807) i) 2147483647)))))\n" \
+        "(compile 'f) (format t \"~a~%\" (f 3000000)) (ext:exit 6)\n"
+NEWLISP = "(set 'x 1) (for (i 1 5000000) (set 'x (% (+ (* x 16807) i) 2147483647))) (println x) (exit 6)\n"
+PICOLISP = "(let X 1 (for I 5000000 (setq X (% (+ (* X 16807) I) 2147483647))) (prinl X)) (bye 6)\n"
+ML = """fun f (0, x) = x | f (n, x) = f (n - 1, (x * 16807 + n) mod 2147483647);
+print (Int.toString (f (300000000, 1)) ^ "\\n");
+OS.Process.exit (OS.Process.success);
+"""
+LOOP = "i=0; while [ $i -lt %d ]; do i=$((i+1)); done; echo $i; exit 6"
+
+
+def emulated(emulator):
+    """A static program, whose code the emulator makes anew."""
+    def check():
+        make("emulated.c", C.replace("300", "30"), "gcc", "-O1", "-static", "-o", "emulated", "emulated.c")
+        return shell(emulator, path("emulated"))()
+    return check
+
+
 ONE_TWO = ["one", "two"]
 run_checks([(name, checked(check)) for name, check in [
     ("Rust", built("rust", RUST, ".rs", ONE_TWO, "rustc", "-O", "-o", "rust", "rust.rs")),
@@ -155,5 +183,21 @@ run_checks([(name, checked(check)) for name, check in [
     ("dash", shell("dash", "-c", "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done; echo $i; exit 6")),
     ("git", shell("git", "-C", os.path.dirname(os.path.abspath(__file__)), "log", "--stat", "-n", "400", "--format=%H")),
     ("openssl", shell("openssl", "dgst", "-sha256", "-hmac", "k", "/usr/lib/x86_64-linux-gnu/libcrypto.so.3")),
+    ("gforth", interpreted("spin_forth", FORTH, ".fs", "gforth")),
+    ("Scheme, by chicken", built("spin_chicken", SCHEME % 30000000, ".scm", [], "csc", "-O2", "spin_chicken.scm")),
+    ("Scheme, by chicken's interpreter", interpreted("spin_csi", SCHEME % 1000000, ".scm", "csi", "-s")),
+    ("Scheme, by guile", interpreted("spin_guile", SCHEME % 10000000, ".scm", "guile", "--no-auto-compile", "-s")),
+    ("Racket", interpreted("spin_racket", RACKET, ".rkt", "racket")),
+    ("Prolog, by gprolog", built("spin_gplc", PROLOG % 5000000, ".pl", [], "gplc", "--no-top-level", "-o", "spin_gplc",
+                                 "spin_gplc.pl")),
+    ("Prolog, by SWI", interpreted("spin_swi", PROLOG % 2000000, ".pl", "swipl", "-q")),
+    ("clisp", interpreted("spin_clisp", CLISP, ".lisp", "clisp", "-q")),
+    ("newlisp", interpreted("spin_newlisp", NEWLISP, ".lsp", "newlisp")),
+    ("picolisp", interpreted("spin_pico", PICOLISP, ".l", "picolisp")),
+    ("Poly/ML", interpreted("spin_poly", ML, ".ml", "poly", "-q", "--use")),
+    ("zsh", shell("zsh", "-c", LOOP % 500000)),
+    ("ksh", shell("ksh", "-c", LOOP % 500000)),
+    ("yash", shell("yash", "-c", LOOP % 500000)),
+    ("qemu", emulated("qemu-x86_64-static")),
     ("tar and gzip", shell("sh", "-c", "tar -C /usr/include -cf - . | gzip -n | cksum; exit 6")),
 ]])

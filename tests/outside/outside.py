@@ -13,6 +13,7 @@ import time
 
 from harness import (Recorder, calltrail, check_shares, contexts, facts, must, path, profile, record, run,
                      run_checks, same_as_plain, same_tick, share, work)
+from snapshots import take_snapshot, until
 
 # --- programs that no runtime gets into ------------------------------------------------------------
 
@@ -186,13 +187,6 @@ def larger_windows():
     must(recorder.end() == 0, recorder.errors)
     p = facts()
     must(p["window_bytes"] == 64512 and p["samples"] - p["walks_complete"] == p["cut_by_window"], str(p))
-
-
-def until(recorder, holds):
-    """Snapshots, until this holds for one."""
-    deadline = time.monotonic() + 100
-    while take_snapshot(recorder) and not holds(facts()):
-        must(time.monotonic() < deadline, str(facts()))
 
 
 def perf_events(pid):
@@ -378,20 +372,6 @@ def attach_and_detach():
     finally:
         service.kill()
         service.wait()
-
-
-def take_snapshot(recorder):
-    """Until there are samples in it; how many."""
-    samples = 0
-    while not samples:
-        if os.path.exists(profile):
-            os.unlink(profile)
-        recorder.process.send_signal(signal.SIGUSR2)
-        while not os.path.exists(profile) and recorder.process.poll() is None:
-            select.select([], [], [], 0.001)
-        must(recorder.process.poll() is None, "it has ended")
-        samples = facts()["samples"]
-    return samples
 
 
 def snapshot():
