@@ -232,13 +232,16 @@ static void say_what_was_not_edited(const struct server_arena *a)
 /* One line for each thing that the profile cannot hold. */
 static void say_what_is_missing(const struct server *server, const char *path)
 {
-    uint64_t lost = 0;
+    uint64_t lost = 0, lost_by_limit = 0;
     unsigned alive = 0;
     pid_t first = 0;
     for (size_t i = 0; i < server->arenas.count; i++) {
+        const struct arena_header *h = server->arenas.items[i].header;
         /* Where more came too late for a few samples only, their number is in the profile. */
-        if (server->arenas.items[i].is_full)
-            lost += server->arenas.items[i].header->lost[LOST_NO_ROOM];
+        if (h->wanted == ARENA_CANNOT_BE_MAPPED)
+            lost_by_limit += h->lost[LOST_NO_ROOM];
+        else if (server->arenas.items[i].is_full)
+            lost += h->lost[LOST_NO_ROOM];
         if (server_arena_in_use(server, i) && alive++ == 0)
             first = (pid_t)server->arenas.items[i].pid;
     }
@@ -254,6 +257,11 @@ static void say_what_is_missing(const struct server *server, const char *path)
     if (lost)
         fprintf(stderr, "calltrail: %llu samples are lost: no room in %s\n",
                 (unsigned long long)lost, server->folder.path);
+    if (lost_by_limit)
+        fprintf(stderr,
+                "calltrail: %llu samples are lost: a limit for the program's address space leaves "
+                "no room for them\n",
+                (unsigned long long)lost_by_limit);
     for (size_t i = 0; i < server->arenas.count; i++) {
         say_what_was_not_edited(&server->arenas.items[i]);
         if (server->engine->say_what_is_missing)

@@ -1,6 +1,6 @@
 #include "runtime/arena.h"
 
-#include "runtime/channel.h"
+#include "runtime/arena_map.h"
 #include "runtime/guest.h"
 
 enum { UNIT = 8 };
@@ -16,11 +16,15 @@ void *arena_take(size_t bytes)
     uint64_t at = arena->used;
     do {
         if (at + size > arena->allocated) {
-            arena->wanted = at + size;
+            if (arena->wanted != ARENA_CANNOT_BE_MAPPED)
+                arena->wanted = at + size;
             return NULL;
         }
-        if (at + size > guest->arena_mapped && !channel_map_more(at + size))
+        if (at + size > guest->arena_mapped && !arena_map_more(at + size)) {
+            if (!arena_may_map(at + size))
+                arena->wanted = ARENA_CANNOT_BE_MAPPED;
             return NULL;
+        }
     } while (!__atomic_compare_exchange_n((uint64_t *)&arena->used, &at, at + size, false,
                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     return (char *)arena + at;

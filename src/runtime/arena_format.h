@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define ARENA_MAGIC   UINT64_C(0x0a616e6572616c6c) /* "llarena\n" */
-#define ARENA_VERSION 13
+#define ARENA_VERSION 14
 
 enum {
     ARENA_NAME_BYTES = 16,
@@ -123,7 +123,7 @@ struct arena_header {
     uint32_t engine;             /* enum engine_number */
     uint32_t window_bytes;       /* of the stack that samples from outside came with */
     uint32_t is_silent;          /* a filter for system calls has ended all measuring */
-    uint32_t unused;
+    _Atomic uint32_t is_full;    /* the supervisor's word: it cannot grow now */
     uint64_t settings[ENGINE_SETTINGS];       /* the engine's options */
     uint64_t engine_process[ENGINE_PROCESS];  /* what it says of the process */
     _Atomic uint64_t sites, sites_not_edited; /* of the modules that were edited */
@@ -158,6 +158,7 @@ struct arena_header {
     /* The time stamp counter at some moment, by the supervisor; 0: times are not wanted. */
     uint64_t clock_stamp, clock_ns;
     _Atomic uint64_t time_chunks_left; /* chunks of times that may still be made */
+    uint64_t process_start; /* as /proc/PID/stat has it: no other process of that number has it */
 };
 
 /* For how long the program had paused by then. */
@@ -332,6 +333,9 @@ struct arena_node {
 
 /* Engines that keep addresses in four bytes have their arena below this. */
 #define ARENA_LOW_END (UINT64_C(1) << 32)
+
+/* As what is wanted: the process cannot map more of it, however large the file becomes. */
+#define ARENA_CANNOT_BE_MAPPED UINT64_MAX
 
 /* Nodes of one thread follow, each node_bytes long. `count` is raised after one is complete. */
 struct arena_chunk {

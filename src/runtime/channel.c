@@ -1,6 +1,7 @@
 #include "runtime/channel.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/arena_map.h"
 #include "runtime/channel_format.h"
 #include "runtime/confined.h"
 #include "runtime/engine.h"
@@ -200,84 +201,6 @@ static void *map_descriptor(int fd, uint64_t bytes, int protection)
     return memory;
 }
 
-/*
- * An arena that its engine wants low lies below 4 GB, so that an address takes four bytes; and
- * above 2 GB, where programs have nothing that asks for low memory. Those that want a fixed place
- * there want a round one, 2 GB: it is as far up as it may get large. It is mapped piece by piece:
- * the program may have a limit for its address space.
- */
-enum { LOW_PIECE = 32 << 20 };
-
-static struct {
-    uint64_t start, bytes; /* in the child of a fork at first its parent's */
-} low;
-
-static void *map_low(int fd, uint64_t most)
-{
-    const uint64_t step = UINT64_C(1) << 26, first = UINT64_C(1) << 31;
-    const uint64_t last = (ARENA_LOW_END - most) & ~(step - 1);
-    uint64_t bytes = most < LOW_PIECE ? most : LOW_PIECE;
-    if (low.start)
-        raw_syscall3(SYS_munmap, (long)low.start, (long)low.bytes, 0);
-    for (uint64_t at = low.start ? low.start : last; at >= first; at -= step) {
-        long got = raw_syscall6(SYS_mmap, (long)at, (long)bytes, PROT_READ | PROT_WRITE,
-                                MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
-        if (got == (long)at) {
-            low.start = at;
-            low.bytes = guest->arena_mapped = bytes;
-            return (void *)got;
-        }
-        if (got > 0) /* an old kernel takes the address for a wish */
-            raw_syscall3(SYS_munmap, got, (long)bytes, 0);
-    }
-    return NULL;
-}
-
-bool channel_map_more(uint64_t least)
-{
-    if (!low.start || is_confined() || least > ARENA_LOW_END - low.start ||
-        __atomic_exchange_n((uint32_t *)&guest->arena_lock, 1, __ATOMIC_ACQUIRE))
-        return false; /* or somebody is at it: there is room a moment later */
-    uint64_t bytes = (least + LOW_PIECE - 1) & ~(uint64_t)(LOW_PIECE - 1);
-    if (bytes > low.bytes &&
-        raw_syscall4(SYS_mremap, (long)low.start, (long)low.bytes, (long)bytes, 0) > 0)
-        low.bytes = guest->arena_mapped = bytes;
-    __atomic_store_n((uint32_t *)&guest->arena_lock, 0, __ATOMIC_RELEASE);
-    return least <= low.bytes;
-}
-
-bool channel_has_low(uint64_t start, uint64_t end)
-{
-    return low.start && start < low.start + low.bytes && low.start < end;
-}
-
-/* A second mapping of the same memory, and the first goes. It cannot become larger there. */
-bool channel_move_arena(uint64_t *by)
-{
-    uint64_t bytes = low.bytes < ARENA_WITH_FILTER_BYTES ? ARENA_WITH_FILTER_BYTES : low.bytes;
-    long got = raw_syscall4(SYS_mremap, (long)low.start, 0, (long)bytes, MREMAP_MAYMOVE);
-    if (got < 0)
-        return false;
-    raw_syscall3(SYS_munmap, (long)low.start, (long)low.bytes, 0);
-    *by = (uint64_t)got - low.start;
-    guest->arena_mapped = bytes;
-    low.start = low.bytes = 0;
-    return true;
-}
-
-static struct arena_header *map_arena(int fd)
-{
-    struct arena_header *arena = NULL;
-    if (engine_wants_low_arena(message.engine))
-        arena = map_low(fd, message.arena_bytes);
-    if (arena) {
-        raw_syscall3(SYS_close, fd, 0, 0);
-        return arena;
-    }
-    guest->arena_mapped = message.arena_bytes;
-    return map_descriptor(fd, message.arena_bytes, PROT_READ | PROT_WRITE);
-}
-
 bool channel_attach(void)
 {
     close_held();
@@ -288,7 +211,7 @@ bool channel_attach(void)
     int fd = ask_for_one(-1, CHANNEL_WELCOME);
     struct arena_header *arena = NULL;
     if (fd >= 0)
-        arena = map_arena(fd);
+        arena = arena_map(fd, message.arena_bytes, engine_wants_low_arena(message.engine));
     if (arena) {
         static uint32_t attached;
         guest->number = ++attached;

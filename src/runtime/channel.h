@@ -15,15 +15,6 @@ unsigned channel_filters(const char *value);
 /* Says hello and maps the arena. False: not to be recorded, or nobody is there. */
 bool channel_attach(void);
 
-/* Maps so many bytes of the arena. False: not now, or never. Behind a filter for system calls that
- * cannot be done any more: so much is mapped before. */
-enum { ARENA_WITH_FILTER_BYTES = 256 << 20 };
-bool channel_map_more(uint64_t least);
-
-/* Does an arena that is low lie in this range? And it moves to where the kernel has room. */
-bool channel_has_low(uint64_t start, uint64_t end);
-bool channel_move_arena(uint64_t *by);
-
 /* The map of a file that is open here: its bytes, mapped read-only, or NULL. */
 const void *channel_ask_map(int file, const char *path, size_t *bytes);
 

@@ -11,7 +11,7 @@
 
 #include "arch/x86_64/syscall.h"
 #include "base/page.h"
-#include "runtime/channel.h"
+#include "runtime/arena_map.h"
 #include "runtime/confined.h"
 #include "runtime/event.h"
 #include "runtime/filter.h"
@@ -113,7 +113,7 @@ long filter_install(long number, long a, long b, long c, long d, long e)
     struct thread *stopped = NULL;
     bool had_filter = has_filter, was_silent = calls_are_forbidden;
     if (guest->arena && guest->arena_mapped < ARENA_WITH_FILTER_BYTES)
-        channel_map_more(ARENA_WITH_FILTER_BYTES);
+        arena_map_more(ARENA_WITH_FILTER_BYTES);
     if (!calls_are_forbidden && forbids_samples(is_strict, program)) {
         stopped = stop_samples(in_all);
         calls_are_forbidden = true;

@@ -8,7 +8,7 @@
 #include "runtime/give_way.h"
 
 #include "arch/x86_64/syscall.h"
-#include "runtime/channel.h"
+#include "runtime/arena_map.h"
 #include "runtime/confined.h"
 #include "runtime/engine.h"
 #include "runtime/standins.h"
@@ -51,7 +51,7 @@ static bool move_away(void)
         return false;
     }
     raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, 8);
-    bool has_moved = channel_move_arena(&by);
+    bool has_moved = arena_move(&by);
     if (has_moved)
         move_pointers(by);
     raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, 8);
@@ -62,7 +62,7 @@ bool arena_give_way(const void *place, size_t bytes, int flags)
 {
     uint64_t start = (uint64_t)place, end = start + bytes;
     if (!(flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) || end < start || !guest || !guest->arena ||
-        is_confined() || has_borrowed_memory() || !channel_has_low(start, end) || move_away())
+        is_confined() || has_borrowed_memory() || !arena_has_low(start, end) || move_away())
         return true;
     errno = ENOMEM;
     return false;

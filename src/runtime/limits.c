@@ -6,6 +6,7 @@
 #include "runtime/limits.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/arena_map.h"
 #include "runtime/confined.h"
 #include "runtime/engine.h"
 #include "runtime/standins.h"
@@ -24,7 +25,7 @@ static uint64_t limit_now(int resource)
 /* RLIMIT_DATA is about private memory alone, which is all that engines take for themselves. */
 uint64_t limit_of_memory(void)
 {
-    uint64_t all = limit_now(RLIMIT_AS), private = limit_now(RLIMIT_DATA);
+    uint64_t all = arena_limit(), private = limit_now(RLIMIT_DATA);
     return all < private ? all : private;
 }
 
@@ -32,8 +33,10 @@ static void look(int resource, int status)
 {
     bool is_memory = resource == RLIMIT_AS || resource == RLIMIT_DATA;
     if (status == 0 && is_memory && guest && guest->arena && !is_confined() &&
-        !has_borrowed_memory())
+        !has_borrowed_memory()) {
+        arena_limited();
         ENGINE_CALL(limited);
+    }
 }
 
 #define SETS(name, limit_type)                                                                     \

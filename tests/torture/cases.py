@@ -119,6 +119,13 @@ def sampled_by(word):
     return check
 
 
+def lost(least):
+    def check(result):
+        if result.info["lost"] < least:
+            return "%d samples lost, not %d" % (result.info["lost"], least)
+    return check
+
+
 def few_lost(result):
     samples, lost = result.info["samples"], result.info["lost"]
     if lost > 0.05 * (samples + lost):
@@ -518,7 +525,7 @@ CASES = [
     *ways("r12_copied_stacks", "r12_copied_stacks.c", *LEVELS[:2],
           exact_not="contexts of stacks that are copied may be those of another: a limit of the engine"),
     # 13: a way of a million frames, which takes room that is not there at once
-    Case("r13_deep", checks=[seen_or_lost("recurse", 20), ms("without_end", 20)]),
+    Case("r13_deep", checks=[seen_or_lost("recurse", 20), seen_or_lost("without_end", 20)]),
     Case("r13_in_handler", checks=[ms("in_handler", 120, below="shifted")]),
     Case("r13_overflow", checks=[seen_or_lost("without_end", 20)]),
     # 14: unknown ways; the walk ends with a reason
@@ -538,6 +545,8 @@ CASES = [
     end("exec", 0, checks=[processes(2)]),
     # 17: static TLS, and LD_PRELOAD in use by the program
     Case("r17_tls", more=PRELOADED, checks=[processes(7)]),
+    Case("r17_audit", more=[("audit.so", ["-shared", "-fPIC"], ["audit.c"])], burns=False,
+         checks=[processes(3), ms("burn_ms", 60)]),
     Case("r17_tls_surplus", more=TLS_LIBRARY),
     # 18: targets that the runtime cannot get into, which time on the wall needs; and scripts
     Case("r18_static", "r18_burn.c", flags=["-static"], record_options=WALL, refused="static"),
@@ -648,6 +657,9 @@ CASES = [
          **launches("fsize", "262144")),
     Case("r43_small_shm", "r43_contexts.c", more=[LAUNCHER], notes="lost|room|space|contexts",
          **launches("shm", "4m")),
+    Case("r43_full", more=[LAUNCHER], notes="samples are lost: no room", burns=False,
+         exact_not="its own records fill it before the samples do",
+         checks=[ms("has_room", 120, 330), lost(80)], **launches("shm", "1m")),
     Case("r43_tiny_shm", "r43_contexts.c", more=[LAUNCHER], notes="lost|room|space|contexts", burns=False,
          checks=[said_or_measured],
          **launches("shm", "512k")),
@@ -671,7 +683,10 @@ CASES = [
     Case("r51_fixed_places"),
     *[Case("r51_low_" + what, "r51_low_places.c", flags=flags, arguments=[what], burns=False,
            notes="at a fixed place")
-      for what, flags in (("fixed", []), ("noreplace", []), ("heap", FIXED), ("limit", []))],
+      for what, flags in (("fixed", []), ("noreplace", []), ("heap", FIXED), ("limit", []),
+                          ("limit_threads", []))],
+    Case("r51_low_forks", "r51_low_places.c", arguments=["forks"], burns=False,
+         exact_not="what these engines have for the thread that forks stays mapped in the child"),
     # 54: modules that do not begin at 0, and those of other namespaces
     Case("r54_bases", more=BASES, flags=["-L.", "-l:base_a.so", "-l:base_b.so", "-Wl,-rpath,$ORIGIN"],
          checks=[ms("work_of_a", 40, module="base_a.so"), ms("work_of_b", 40, module="base_b.so")]),
@@ -707,13 +722,13 @@ EDITING = re.compile(r"r(2[3-9]|3[0-5]|46|47)_|r12_reused")
 ALSO_EXACT = """r03_detached r07_fork r07_vfork r08_short r09_anywhere r10_throw_gcc r11_longjmp r12_coroutines r16_kill
 r42_raw_fork r42_fork_in_dlopen r44_closefrom r48_system r48_environ r48_small_stack
 r48_small_stacks r50_other_threads
-r51_fixed_places r51_low_fixed r51_low_noreplace r51_low_heap r51_low_limit""".split()
+r17_audit r51_fixed_places r51_low_fixed r51_low_noreplace r51_low_heap r51_low_limit r51_low_limit_threads""".split()
 
 
 # And with engine encode: what is not the editor's, but how contexts are followed.
 ENCODE = """r07_fork r07_vfork r10_throw_gcc r11_longjmp r12_coroutines r12_reused_stacks_gcc_O2
 r03_dlopen_threads r27_tails r29_unwinds r31_storm r32_callbacks_gcc_O2 r42_raw_fork r48_small_stack r48_small_stacks r50_other_threads
-r51_low_limit""".split()
+r51_low_limit r51_low_limit_threads r17_audit""".split()
 
 
 def is_selected(case, engine):

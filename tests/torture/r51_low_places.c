@@ -1,12 +1,15 @@
 /*
  * Row 51: address space that a program counts on: memory at places of its own choice between 2 and
  * 4 GB, over whatever may lie there; a heap that grows behind a program at a low address; all that
- * a limit of its own leaves it. It gets them, and they are its own.
+ * a limit of its own leaves it, also with other threads. It gets them, and they are its own. And
+ * the children of children of forks have no more of it in use than the first of them.
  */
 #include "torture.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 static NOINLINE unsigned next(unsigned x)
 {
@@ -51,12 +54,20 @@ static void grow(void)
     printf("%u\n", work(1));
 }
 
-static void limit(void)
+static volatile sig_atomic_t is_over;
+
+static void *burn(void *unused)
 {
-    enum { LEFT_MB = 90 };
+    while (!is_over)
+        work(2);
+    return unused;
+}
+
+static void limit(int left_mb)
+{
     struct rlimit limit = {400 << 20, 400 << 20};
     CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
-    for (int i = 0; i < LEFT_MB; i++) {
+    for (int i = 0; i < left_mb; i++) {
         char *memory = malloc(1 << 20);
         CHECK(memory);
         if (!memory)
@@ -64,6 +75,48 @@ static void limit(void)
         memory[0] = memory[(1 << 20) - 1] = 1;
     }
     printf("%u\n", work(1));
+}
+
+/* Others are sampled, and take memory for it, while the limit comes. */
+static void limit_with_threads(void)
+{
+    enum { THREADS = 3, LEFT_MB = 170 };
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, burn, NULL) == 0);
+    burn_ms(30);
+    limit(LEFT_MB);
+    burn_ms(30);
+    is_over = 1;
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static long mapped_mb(void)
+{
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file && fscanf(file, "%ld", &pages) == 1);
+    if (file)
+        fclose(file);
+    return pages >> 8;
+}
+
+static void fork_on(int generations, long first_mb)
+{
+    int status = 0;
+    fflush(stdout);
+    if (generations == 0) {
+        CHECK(mapped_mb() - first_mb < 512);
+        return;
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        fork_on(generations - 1, first_mb);
+        fflush(stdout);
+        _exit(torture_failures != 0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
 int main(int argc, char **argv)
@@ -77,8 +130,12 @@ int main(int argc, char **argv)
         map(MAP_FIXED_NOREPLACE);
     else if (!strcmp(what, "heap"))
         grow();
+    else if (!strcmp(what, "forks"))
+        fork_on(8, mapped_mb());
+    else if (!strcmp(what, "limit_threads"))
+        limit_with_threads();
     else
-        limit();
+        limit(90);
     CHECK(sum == work(1));
     return torture_end();
 }
