@@ -142,6 +142,7 @@ static int reopen_arena(struct server *s, const char *path, struct ct_error *err
     }
     a.allocated = (uint64_t)status.st_size;
     a.pid = a.header->outer_pid;
+    a.process_start = a.header->process_start;
     a.parent_pid = a.header->parent_pid;
     a.header->program[ARENA_PROGRAM_BYTES - 1] = '\0';
     a.path = must_strdup(path);
@@ -258,6 +259,7 @@ struct process_state {
     unsigned parent;
     unsigned long utime, stime; /* in clock ticks */
     unsigned long threads;
+    unsigned long long start; /* clock ticks since the machine started */
 };
 
 static bool read_state(uint64_t pid, struct process_state *out)
@@ -273,8 +275,9 @@ static bool read_state(uint64_t pid, struct process_state *out)
     const char *behind_name = strrchr(text, ')');
     return behind_name &&
            sscanf(behind_name + 1,
-                  " %c %u %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %lu",
-                  &out->state, &out->parent, &out->utime, &out->stime, &out->threads) == 5;
+                  " %c %u %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %lu %*d %llu",
+                  &out->state, &out->parent, &out->utime, &out->stime, &out->threads,
+                  &out->start) == 6;
 }
 
 /* A process that is ending gives its memory back before anything else can be seen of its end. */
@@ -286,20 +289,29 @@ static bool has_memory(uint64_t pid)
     return program[0] != '\0' || errno != ENOENT;
 }
 
+/* Numbers are used again: the process may be another that has got it since. */
+static bool is_the_same(const struct server_arena *a, const struct process_state *p)
+{
+    return !a->process_start || a->process_start == p->start;
+}
+
 /*
  * In doubt it is: /proc may hide a process that is there, and the first thread may have ended
  * before the others.
  */
 bool server_arena_in_use(const struct server *s, size_t index)
 {
-    uint64_t pid = s->arenas.items[index].pid;
+    const struct server_arena *a = &s->arenas.items[index];
+    uint64_t pid = a->pid;
     struct process_state p;
     for (size_t i = index + 1; i < s->arenas.count; i++) /* another program runs in it now */
         if (s->arenas.items[i].pid == pid)
             return false;
     if (kill((pid_t)pid, 0) != 0 && errno == ESRCH)
         return false;
-    return !(read_state(pid, &p) && p.threads <= 1 && (p.state == 'Z' || !has_memory(pid)));
+    if (!read_state(pid, &p))
+        return true;
+    return is_the_same(a, &p) && !(p.threads <= 1 && (p.state == 'Z' || !has_memory(pid)));
 }
 
 /* Thousands of short processes must not take megabytes each. */
@@ -318,7 +330,7 @@ static void look_at(struct server *s, size_t index)
 {
     struct server_arena *a = &s->arenas.items[index];
     struct process_state p;
-    if (read_state(a->pid, &p)) {
+    if (read_state(a->pid, &p) && is_the_same(a, &p)) {
         double tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
         a->utime_s = (double)p.utime * tick_s - a->utime_before_s;
         a->stime_s = (double)p.stime * tick_s - a->stime_before_s;
@@ -441,11 +453,11 @@ void server_grow_arenas(struct server *s)
         bool is_little =
             a->allocated == ARENA_FIRST ? used > ARENA_FIRST / 4 : used + ahead > a->allocated;
         uint64_t least = wanted > a->allocated ? wanted : is_little ? a->allocated : a->room;
-        if (least >= a->room)
-            a->is_full |= wanted > a->allocated;
-        else if (!allocate(a, least + 2 * ahead <= a->room ? least + 2 * ahead : a->room) &&
-                 !allocate(a, least + ARENA_FIRST))
-            a->is_full = true;
+        bool has_grown = least < a->room &&
+                         (allocate(a, least + 2 * ahead <= a->room ? least + 2 * ahead : a->room) ||
+                          allocate(a, least + ARENA_FIRST));
+        a->is_full |= !has_grown && (least < a->room || wanted > a->allocated);
+        a->header->is_full = !has_grown && wanted > a->allocated;
     }
 }
 
@@ -466,7 +478,10 @@ int server_make_arena(struct server *s, const struct channel_message *m, uint64_
     /* In a namespace of its own the process does not know the numbers by which it is known here. */
     struct server_arena a = {.pid = pid, .parent_pid = m->parent_pid, .allocated = first_bytes(s)};
     struct process_state state;
-    if (pid != m->pid && read_state(pid, &state))
+    bool is_seen = read_state(pid, &state);
+    if (is_seen)
+        a.process_start = state.start;
+    if (pid != m->pid && is_seen)
         a.parent_pid = state.parent;
     a.path = must_format("%s/%zu.arena", s->folder.path, s->arenas.count);
     int fd = open(a.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -487,7 +502,7 @@ int server_make_arena(struct server *s, const struct channel_message *m, uint64_
         return -1;
     }
     bool has_run = s->is_attached || is_known(s, (uint32_t)pid);
-    if (from_outside && has_run && read_state(pid, &state)) {
+    if (from_outside && has_run && is_seen) {
         double tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
         a.utime_before_s = (double)state.utime * tick_s;
         a.stime_before_s = (double)state.stime * tick_s;
@@ -507,6 +522,7 @@ int server_make_arena(struct server *s, const struct channel_message *m, uint64_
                                       .engine = s->engine->number,
                                       .tick_cost_ns = s->tick_cost_ns,
                                       .paused = s->paused,
+                                      .process_start = a.process_start,
                                       .detach = s->is_over,
                                       .events = s->events};
     if (s->keeps_times) {

@@ -25,6 +25,7 @@ struct server_arena {
     struct arena_header *header; /* mapped as far as it may ever grow */
     uint64_t room;               /* how far that is */
     uint64_t pid, parent_pid;
+    uint64_t process_start; /* as in the header */
     uint64_t allocated;
     bool is_full;                          /* there was no more room for it */
     double utime_s, stime_s;               /* as last seen from outside, */

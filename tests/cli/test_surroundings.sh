@@ -143,6 +143,35 @@ assert "Perl_" in calls or "perl+" in calls, calls
 P
 [ "$(stat -f -c %T /dev/shm)" = tmpfs ] && check "what a killed recording has left goes to a disk" timeout 60 python3 "$work/left.py" "$CALLTRAIL" "$work"
 
+# Numbers of processes are used again: here that of the recorded program is a number of a process that goes on.
+cat >"$work/again.py" <<'P'
+import atexit, glob, os, shutil, struct, subprocess, sys
+calltrail, work = sys.argv[1:]
+run = subprocess.Popen([calltrail, "record", "-o", work + "/l.ctp", "perl", "-e",
+                        "$| = 1; for (1..300000) { $x += $_ } print qq($$\\n); <STDIN>"],
+                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+recorded = int(run.stdout.readline())
+folder, = [os.path.dirname(name) for name in glob.glob("/dev/shm/calltrail-*/supervisor") + glob.glob("/tmp/calltrail-*/supervisor")
+           if open(name).read().split()[0] == str(run.pid)]
+atexit.register(shutil.rmtree, folder, ignore_errors=True)
+run.kill()
+run.wait()
+going_on = subprocess.run([calltrail, "recover", "-o", work + "/l.ctp", folder], stderr=subprocess.PIPE, text=True, check=True).stderr
+assert "1 process goes on" in going_on and os.path.exists(folder), going_on
+run.stdin.close()
+while run.stdout.read():
+    pass
+with open(folder + "/0.arena", "r+b") as arena:
+    outer_pid = 180  # in the header
+    arena.seek(outer_pid)
+    assert arena.read(4) == struct.pack("=I", recorded), "the layout of arenas is another"
+    arena.seek(outer_pid)
+    arena.write(struct.pack("=I", os.getpid()))
+over = subprocess.run([calltrail, "recover", "-o", work + "/l.ctp", folder], stderr=subprocess.PIPE, text=True, check=True).stderr
+assert "on:" not in over and not os.path.exists(folder), over
+P
+check "a process that has the number of one that has ended" timeout 60 python3 "$work/again.py" "$CALLTRAIL" "$work"
+
 # A signal for the whole group reaches the program once; one for the supervisor is passed on. The second comes
 # behind the first, by its number: when it is there, so is whatever the first had become.
 cat >"$work/group.c" <<'C'
