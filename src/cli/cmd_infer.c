@@ -7,23 +7,27 @@
 #include "infer/path_complete.h"
 #include "infer/path_search.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static const char usage[] =
     "usage: calltrail infer --train -o MAP PROFILE...\n"
     "       calltrail infer --search -o MAP [MAP] PROFILE\n"
-    "       calltrail infer [-o OUT] [--top-paths N] MAP PROFILE\n"
+    "       calltrail infer [-o OUT] [--top-paths N] [MAP] PROFILE\n"
     "       calltrail infer --score [--window BYTES] MAP TRUTH\n"
     "       calltrail infer --unseen MAP PROFILE\n"
     "       calltrail infer --at MODULE+OFFSET,HEIGHT MAP\n"
     "\n"
     "Finds the callers of samples for which only the height of the stack is known (record "
     "--engine\n"
-    "infer), in a map of known paths.\n"
+    "infer), in a map of known paths; without one, in what the profile's own complete stacks "
+    "tell.\n"
     "\n"
     "  --train            make a map of profiles with stack heights (record --engine exact\n"
     "                     --height), and of other maps\n"
@@ -111,21 +115,55 @@ static int use_profile(const struct options *o, const struct path_map *map, cons
     return path_complete(map, p, o->text.top_paths, o->text.output, err);
 }
 
+/* The map that a profile's own complete stacks make, in memory that is unmapped after it. */
+static int learn(const struct profile *p, struct path_map *out, struct mapped_file *file,
+                 struct ct_error *err)
+{
+    struct path_trainer *t = path_train_begin(profile_string(p, profile_metric(p, 0)->name));
+    int fd = memfd_create("learnt", MFD_CLOEXEC);
+    char *path = must_format("/proc/self/fd/%d", fd);
+    int status = fd < 0 ? ct_fail_errno(err, errno, "no memory for a map") : CT_OK;
+    if (status == CT_OK)
+        status = path_train_take(t, p, err);
+    if (status == CT_OK && !path_train_count(t))
+        status = ct_fail(err,
+                         "%s: no sample has all of its stack, and no MAP is given: record with "
+                         "a larger --window, or make a map (--train)",
+                         p->name);
+    if (status == CT_OK)
+        status = path_train_write(t, path, err);
+    if (status == CT_OK)
+        status = file_map(path, file, err);
+    if (status == CT_OK)
+        status = path_map_from_bytes(file->bytes, file->size, p->name, out, err);
+    if (fd >= 0)
+        close(fd);
+    free(path);
+    path_train_free(t);
+    return status;
+}
+
 static int use_map(const struct options *o, char **paths, struct ct_error *err)
 {
     struct path_map map;
     struct profile p;
-    CT_TRY(path_map_open(paths[0], &map, err));
-    int status;
+    struct mapped_file file = {0};
     if (o->kind == KIND_AT) {
-        status = infer_print_at(&map, o->at, &o->text, err);
-    } else if ((status = profile_open(paths[1], &p, err)) == CT_OK) {
-        status = profile_validate(&p, err);
-        if (status == CT_OK)
-            status = use_profile(o, &map, &p, err);
-        profile_close(&p);
+        CT_TRY(path_map_open(paths[0], &map, err));
+        int status = infer_print_at(&map, o->at, &o->text, err);
+        path_map_close(&map);
+        return status;
     }
-    path_map_close(&map);
+    CT_TRY(profile_open(paths[paths[1] != NULL], &p, err));
+    int status = profile_validate(&p, err);
+    if (status == CT_OK)
+        status = paths[1] ? path_map_open(paths[0], &map, err) : learn(&p, &map, &file, err);
+    if (status == CT_OK) {
+        status = use_profile(o, &map, &p, err);
+        path_map_close(&map);
+    }
+    file_unmap(&file);
+    profile_close(&p);
     return status;
 }
 
@@ -185,8 +223,10 @@ static int check(const struct options *o, int files)
     if (o->kind == KIND_AT && files != 1)
         return usage_error("infer", "--at needs a MAP");
     bool makes_map = o->kind == KIND_TRAIN || o->kind == KIND_SEARCH;
-    if (!makes_map && o->kind != KIND_AT && files != 2)
+    if ((o->kind == KIND_SCORE || o->kind == KIND_UNSEEN) && files != 2)
         return usage_error("infer", "a MAP and a profile are needed");
+    if (!o->kind && (files < 1 || files > 2))
+        return usage_error("infer", "a profile is needed, and perhaps a MAP before it");
     if (o->kind && !makes_map && o->text.output)
         return usage_error("infer",
                            "-o goes with --train, --search, or with a MAP and a profile alone");

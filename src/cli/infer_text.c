@@ -253,8 +253,9 @@ int infer_print_score(const struct path_map *map, const struct profile *truth,
     else
         printf("with two registers:\n");
     print_score(&s);
-    fprintf(stderr, "calltrail: %" PRIu64 " lookups of %.0f ns\n", s.lookups,
-            s.lookups ? (double)s.lookup_ns / (double)s.lookups : 0);
+    double lookups = s.lookups ? (double)s.lookups : 1;
+    fprintf(stderr, "calltrail: %" PRIu64 " lookups of %.0f ns, %.0f cycles\n", s.lookups,
+            (double)s.lookup_ns / lookups, (double)s.lookup_cycles / lookups);
     return CT_OK;
 }
 

@@ -9,9 +9,11 @@
  *
  * A path that training never met may have a function and height that it has met: then the only path
  * of the map is wrong, and nothing in the sample says so. But where that happens, other identifiers
- * of the function are mostly unknown to the map. So an answer counts as precise only if all the
- * * identifiers of its function are known that have been asked for, and nearly all of all
- * functions: who wants answers asks for all of them first, settles that, and asks once more.
+ * of the function are mostly unknown to the map, or the identifier is met far more often than in
+ * training. So an answer counts as precise only if all the identifiers of its function are known
+ * that have been asked for, and nearly all of all functions; and, with two registers alone, if
+ * training met the identifier nearly as often, or more often, among all of the function: who wants
+ * answers asks for all of them first, settles that, and asks once more.
  */
 #ifndef INFER_PATH_ANSWER_H
 #define INFER_PATH_ANSWER_H
@@ -25,6 +27,7 @@ struct path_query {
     uint32_t outermost;    /* the place of the thread's outermost call */
     const uint32_t *inner; /* places of calls from that function on to the innermost, */
     uint32_t inner_count;
+    uint64_t cost; /* that is asked for, in any unit */
     uint32_t leaf; /* and the innermost function; the same one, if there are none */
 };
 
@@ -41,7 +44,12 @@ struct path_answer {
     uint64_t asked, missed; /* queries, and those without an answer, since they were settled last */
     bool is_searched;       /* the candidates are not of training, which had none */
     bool is_unfit;          /* too many of these: the map was trained with other work */
-    bool *has_missed; /* of each function of the map: it had an identifier without an answer */
+    bool is_settled;
+    uint64_t *weights;    /* of each function of the map, in training, and */
+    uint64_t *costs;      /* what was asked for of it with two registers; */
+    struct key_set keys;  /* of its heights, */
+    VEC(uint64_t) shares; /* how much of that */
+    bool *has_missed;     /* of each function of the map: it had an identifier without an answer */
     VEC(const struct path_context *) candidates; /* heaviest first */
 };
 

@@ -57,7 +57,8 @@ static void answer_node(const struct path_map *map, const struct profile *p,
                         struct inner_frames *inner, struct path_answer *answer)
 {
     uint32_t above = profile_node_frame(p, profile_parent(p, height));
-    struct path_query q = {.height_bytes = profile_frame(p, profile_node_frame(p, height))->offset,
+    struct path_query q = {.cost = profile_value(p, 0, node),
+                           .height_bytes = profile_frame(p, profile_node_frame(p, height))->offset,
                            .outermost = above == CTP_NONE ? CTP_NONE : names->frames[above]};
     list_inner(p, names, node, height, inner, &q);
     path_answer_find(map, &q, answer);

@@ -217,9 +217,11 @@ static void score_context(struct truth *t, struct path_scores *s, uint32_t node,
                            .outermost = place_at(t, t->chain.items[t->chain.count - 1]),
                            .inner = t->inner.items,
                            .inner_count = (uint32_t)t->inner.count,
+                           .cost = weight,
                            .leaf = function_at(t, node)};
-    uint64_t before = now_ns();
+    uint64_t before = now_ns(), cycles = __builtin_ia32_rdtsc();
     path_answer_find(t->map, &q, &t->answer);
+    s->lookup_cycles += __builtin_ia32_rdtsc() - cycles;
     s->lookup_ns += now_ns() - before;
     s->lookups++;
     count_answer(t, s, from, weight);

@@ -26,8 +26,8 @@ struct path_scores {
     struct path_score by[PATH_SHARES];
     uint32_t most_paths;
     uint64_t lookups;
-    uint64_t lookup_ns; /* of all */
-    const char *unit;   /* of the weight */
+    uint64_t lookup_ns, lookup_cycles; /* of all; cycles of the time stamp counter */
+    const char *unit;                  /* of the weight */
 };
 
 /*

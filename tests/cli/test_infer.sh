@@ -192,7 +192,9 @@ done
 if [ $wrong -eq 0 ]; then ok flipped-maps; else fail flipped-maps "$wrong of 40"; fi
 refused train-to-nowhere 2 'needs -o MAP' infer --train exact.ctp
 refused train-of-nothing 2 'needs profiles' infer --train -o x.map
-refused one-file 2 'a MAP and a profile are needed' infer p.map
+refused one-map 1 'all callers are known' infer p.map
+refused no-profile 2 'a profile is needed' infer
+refused nothing-to-learn-from 1 'has no stack heights' infer heights.ctp
 refused two-kinds 2 'are one each' infer --score --unseen p.map exact.ctp
 refused no-paths 2 'is not a number of paths' infer --top-paths 0 p.map heights.ctp
 refused window-alone 2 'goes with --score' infer --window 1024 p.map heights.ctp
@@ -313,5 +315,40 @@ assert not open("split").read(), "each of these contexts has a height of its own
 END
     if [ -s out ]; then fail "paths of $profile" "$(tail -1 out)"; else ok "paths of $profile"; fi
 done
+
+# ---- Without a map: stacks that the window holds whole tell of those that it does not. Half of the samples are in b and
+# have all of their stack in 4 KB; the others, in hot below c, end in a.
+
+cat >learn.c <<'END'
+#include <time.h>
+__attribute__((noinline)) unsigned hot(unsigned x) {
+    for (int i = 0; i < 20000; i++) x = x * 1103515245u + 12345u;
+    return x;
+}
+__attribute__((noinline)) unsigned c(unsigned x) { volatile char room[1500]; room[x % 1500] = 1; return hot(x) + room[x % 1500]; }
+__attribute__((noinline)) unsigned b(unsigned x) {
+    volatile char room[1500];
+    room[x % 1500] = 1;
+    for (int i = 0; i < 20000; i++) x = x * 1103515245u + 12345u;
+    return c(x) + room[x % 1500];
+}
+__attribute__((noinline)) unsigned a(unsigned x) { volatile char room[1500]; room[x % 1500] = 1; return b(x) + room[x % 1500]; }
+int main(void) {
+    unsigned x = 1;
+    do x = a(x); while (clock() < 0.4 * CLOCKS_PER_SEC);
+    return x == 0;
+}
+END
+gcc -O1 -fno-optimize-sibling-calls -o learn learn.c || exit 1
+"$CALLTRAIL" record --no-lines --engine infer --window 4 -o learn.ctp ./learn 2>err || fail learn "$(cat err)"
+"$CALLTRAIL" export --to folded learn.ctp >out
+if grep -q 'height is known);a;b;c;hot ' out; then ok some-stacks-are-higher; else fail some-stacks-are-higher "$(cat out)"; fi
+holds learnt-from-itself "$CALLTRAIL" infer -o found.ctp learn.ctp
+"$CALLTRAIL" export --to folded found.ctp >out
+if grep -q '^_start;__libc_start_main;__libc_start_call_main;main;a;b;c;hot ' out && ! grep -q 'height is known);a;b;c;hot ' out; then
+    ok paths-are-learnt
+else
+    fail paths-are-learnt "$(cat out)"
+fi
 
 [ "$failures" -eq 0 ]

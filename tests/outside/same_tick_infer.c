@@ -122,6 +122,7 @@ static void complete(struct run *run, struct counts *n, const struct same_tick_p
                            .height_bytes = base.slot - seen.slot,
                            .outermost = place_of(run, pair, &outermost),
                            .inner = inner,
+                           .cost = 1,
                            .leaf = function_of(run, pair, &seen.frames[0])};
     for (uint32_t i = seen.count - 1; i > 0; i--)
         inner[q.inner_count++] = place_of(run, pair, &seen.frames[i]);

@@ -296,6 +296,22 @@ static bool has_answer(const struct path_map *map, const struct path_answer *a,
     return false;
 }
 
+/* Did training meet a thirtieth as much of this function at its height as was asked for, or more?
+ */
+static bool is_usual(const struct program *p, const struct context *c, uint64_t weight)
+{
+    uint64_t trained = 0, asked = 0, here = 0;
+    for (uint32_t i = 1; i < p->count; i++) {
+        const struct context *k = &p->items[i];
+        if (k->function != c->function)
+            continue;
+        trained += k->is_trained ? k->calls : 0;
+        asked += k->calls;
+        here += k->height == c->height && k->path[0] == c->path[0] ? k->calls : 0;
+    }
+    return weight * asked * 30 >= here * trained;
+}
+
 static void ask(const struct program *p, const struct path_map *map, const struct context *c,
                 uint32_t outer, struct path_answer *a)
 {
@@ -306,6 +322,7 @@ static void ask(const struct program *p, const struct path_map *map, const struc
                            .outermost = place(map, c->path[0]),
                            .inner = inner,
                            .inner_count = c->depth - outer,
+                           .cost = c->calls,
                            .leaf = path_map_function(map, 0, c->function * BYTES_OF_CODE)};
     for (uint32_t i = outer; i < c->depth; i++)
         inner[i - outer] = place(map, c->path[i]);
@@ -314,7 +331,9 @@ static void ask(const struct program *p, const struct path_map *map, const struc
     assert_int_equal(a->candidates.count, e.count);
     for (uint32_t i = 0; i < e.count; i++)
         assert_true(has_answer(map, a, e.paths[i]));
-    bool is_sure = e.count == 1 && e.is_whole && !a->has_missed[q.function] && !a->is_unfit;
+    bool is_sure =
+        e.count == 1 && e.is_whole && !a->has_missed[q.function] && !a->is_unfit &&
+        (outer < c->depth || !a->is_settled || is_usual(p, c, a->candidates.items[0]->weight));
     assert_int_equal(a->quality, !e.count      ? PATH_MISSING
                                  : e.count > 1 ? PATH_AMBIGUOUS
                                  : is_sure     ? PATH_PRECISE
