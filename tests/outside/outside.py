@@ -417,9 +417,14 @@ def recovered():
 
 def refusals():
     target = start_lives("")
+    ended = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
     try:
+        said = run([calltrail, "doctor", "-p", str(ended.pid)])
+        must(said.returncode == 1 and "has ended, or is a zombie" in said.stdout, said.stdout)
         for status, pattern, arguments in [
                 (1, "there is no process 999999", ["-p", "999999"]),
+                (1, "process %d has ended, or is a zombie$" % ended.pid, ["-p", str(ended.pid)]),
                 (2, "is not a process number", ["-p", "12,x"]),
                 (2, "-p cannot be combined with a PROGRAM", ["-p", "1", "true"]),
                 (2, "a PROGRAM is needed", ["--outside"]),
@@ -439,6 +444,7 @@ def refusals():
                  "%s: %d %s" % (arguments, done.returncode, done.stderr))
     finally:
         target.communicate("\n")
+        ended.wait()
 
 
 def doctor():

@@ -172,12 +172,12 @@ int outside_attach(struct outside *o, const pid_t *pids, size_t count, struct ct
         if (!outside_find(o, (uint32_t)pids[i]))
             add_process(o, (uint32_t)pids[i]);
     CT_TRY(attach_with_few_descriptors(o, first, err));
-    for (size_t i = first; i < o->processes.count; i++)
-        list_process(o, o->processes.items[i]);
     for (size_t i = 0; i < count; i++) {
         const struct outside_process *p = outside_find(o, (uint32_t)pids[i]);
         if (!p || !p->threads.count)
             return ct_fail(err, "process %d has ended, or is a zombie", pids[i]);
     }
+    for (size_t i = first; i < o->processes.count; i++)
+        list_process(o, o->processes.items[i]);
     return CT_OK;
 }

@@ -356,5 +356,9 @@ int outside_try(pid_t pid, bool in_kernel, struct ct_error *err)
     CT_TRY(outside_events_begin(&events, &wanted, err));
     int status = outside_events_add(&events, pid, pid, true, &is_gone, err);
     outside_events_end(&events);
-    return status == CT_OK && is_gone ? ct_fail(err, "there is no process %d", pid) : status;
+    if (status != CT_OK || !is_gone)
+        return status;
+    return kill(pid, 0) == 0 || errno == EPERM
+               ? ct_fail(err, "process %d has ended, or is a zombie", pid)
+               : ct_fail(err, "there is no process %d", pid);
 }
