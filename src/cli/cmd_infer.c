@@ -23,6 +23,7 @@ static const char usage[] =
     "       calltrail infer --score [--window BYTES] MAP TRUTH\n"
     "       calltrail infer --unseen MAP PROFILE\n"
     "       calltrail infer --at MODULE+OFFSET,HEIGHT MAP\n"
+    "       calltrail infer --core FILE MAP\n"
     "\n"
     "Finds the callers of samples for which only the height of the stack is known (record "
     "--engine\n"
@@ -38,6 +39,7 @@ static const char usage[] =
     "  --unseen           functions at heights that training never saw\n"
     "  --at PLACE         the paths that may lead to a place in a module at a stack height, as in\n"
     "                     a crash whose stack is gone\n"
+    "  --core FILE        the paths that may lead to where the threads of a core file were\n"
     "  -o, --output FILE  the map to write, or the profile with the callers that were found\n"
     "  --top-paths N      of what is ambiguous, the N heaviest paths (-o: all; otherwise 3)\n"
     "  --window BYTES     with --score: so much of each stack is seen (0)\n"
@@ -45,12 +47,12 @@ static const char usage[] =
     "                     path (calls)\n"
     "  --help             this text\n";
 
-enum { KIND_TRAIN = 256, KIND_SEARCH, KIND_SCORE, KIND_UNSEEN, KIND_AT };
+enum { KIND_TRAIN = 256, KIND_SEARCH, KIND_SCORE, KIND_UNSEEN, KIND_AT, KIND_CORE };
 
 struct options {
     struct infer_options text;
-    const char *at;
-    int kind; /* 0: complete a profile */
+    const char *at; /* a place, or a core file */
+    int kind;       /* 0: complete a profile */
 };
 
 static int train(const struct options *o, char **paths, struct ct_error *err)
@@ -148,9 +150,10 @@ static int use_map(const struct options *o, char **paths, struct ct_error *err)
     struct path_map map;
     struct profile p;
     struct mapped_file file = {0};
-    if (o->kind == KIND_AT) {
+    if (o->kind == KIND_AT || o->kind == KIND_CORE) {
         CT_TRY(path_map_open(paths[0], &map, err));
-        int status = infer_print_at(&map, o->at, &o->text, err);
+        int status = o->kind == KIND_AT ? infer_print_at(&map, o->at, &o->text, err)
+                                        : infer_print_core(&map, o->at, &o->text, err);
         path_map_close(&map);
         return status;
     }
@@ -180,6 +183,7 @@ static int take_option(struct options *o, int option)
     uint64_t number;
     switch (option) {
     case KIND_AT:
+    case KIND_CORE:
         o->at = optarg;
         /* fall through */
     case KIND_TRAIN:
@@ -187,8 +191,8 @@ static int take_option(struct options *o, int option)
     case KIND_SCORE:
     case KIND_UNSEEN:
         if (o->kind && o->kind != option)
-            return usage_error("infer",
-                               "--train, --search, --score, --unseen and --at are one each");
+            return usage_error(
+                "infer", "--train, --search, --score, --unseen, --at and --core are one each");
         o->kind = option;
         return 0;
     case 'o':
@@ -222,6 +226,8 @@ static int check(const struct options *o, int files)
         return usage_error("infer", "--search needs a profile, and perhaps a MAP before it");
     if (o->kind == KIND_AT && files != 1)
         return usage_error("infer", "--at needs a MAP");
+    if (o->kind == KIND_CORE && files != 1)
+        return usage_error("infer", "--core needs a MAP");
     bool makes_map = o->kind == KIND_TRAIN || o->kind == KIND_SEARCH;
     if ((o->kind == KIND_SCORE || o->kind == KIND_UNSEEN) && files != 2)
         return usage_error("infer", "a MAP and a profile are needed");
@@ -237,17 +243,13 @@ static int check(const struct options *o, int files)
 
 int cmd_infer(int argc, char **argv)
 {
-    static const struct option long_options[] = {{"train", no_argument, NULL, KIND_TRAIN},
-                                                 {"search", no_argument, NULL, KIND_SEARCH},
-                                                 {"score", no_argument, NULL, KIND_SCORE},
-                                                 {"unseen", no_argument, NULL, KIND_UNSEEN},
-                                                 {"at", required_argument, NULL, KIND_AT},
-                                                 {"output", required_argument, NULL, 'o'},
-                                                 {"weight", required_argument, NULL, 'W'},
-                                                 {"window", required_argument, NULL, 'w'},
-                                                 {"top-paths", required_argument, NULL, 't'},
-                                                 {"help", no_argument, NULL, 'h'},
-                                                 {0}};
+    static const struct option long_options[] = {
+        {"train", no_argument, NULL, KIND_TRAIN}, {"search", no_argument, NULL, KIND_SEARCH},
+        {"score", no_argument, NULL, KIND_SCORE}, {"unseen", no_argument, NULL, KIND_UNSEEN},
+        {"at", required_argument, NULL, KIND_AT}, {"core", required_argument, NULL, KIND_CORE},
+        {"output", required_argument, NULL, 'o'}, {"weight", required_argument, NULL, 'W'},
+        {"window", required_argument, NULL, 'w'}, {"top-paths", required_argument, NULL, 't'},
+        {"help", no_argument, NULL, 'h'},         {0}};
     struct options o = {0};
     int status = 0;
     opterr = 0;

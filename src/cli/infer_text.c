@@ -1,6 +1,7 @@
 #include "cli/infer_text.h"
 
 #include "infer/path_complete.h"
+#include "infer/path_core.h"
 #include "infer/path_score.h"
 #include "names/demangle.h"
 
@@ -390,6 +391,55 @@ int infer_print_at(const struct path_map *map, const char *at, const struct infe
                count == 1 ? "" : "s");
     print_candidates(map, items, count, o->top_paths ? o->top_paths : ROWS);
     free(items);
+    return CT_OK;
+}
+
+/* --- a core file -------------------------------------------------------------------------------
+ */
+
+static void print_crash(const struct path_map *map, const struct path_crash *c,
+                        const struct infer_options *o)
+{
+    const struct path_context *first = NULL;
+    VEC(const struct path_context *) items = {0};
+    uint32_t count = c->problem || c->function == CTP_NONE
+                         ? 0
+                         : path_map_find(map, c->function, c->height_bytes, &first);
+    for (uint32_t i = 0; i < count; i++)
+        if (map->outermost[first[i].node] == c->outermost)
+            vec_push(&items, &first[i]);
+    printf("thread %" PRIu32 " at 0x%" PRIx64, c->tid, c->pc);
+    if (c->function != CTP_NONE) {
+        fputs(", in ", stdout);
+        print_function(&map->profile, c->function);
+    }
+    if (c->problem)
+        printf(": %s\n", c->problem);
+    else if (c->function == CTP_NONE)
+        printf(": training saw no function there\n");
+    else
+        printf(", %" PRIu64 " bytes below its outermost call: %zu known path%s\n", c->height_bytes,
+               items.count, items.count == 1 ? "" : "s");
+    if (items.count)
+        print_candidates(map, items.items, (uint32_t)items.count,
+                         o->top_paths ? o->top_paths : ROWS);
+    vec_free(&items);
+}
+
+int infer_print_core(const struct path_map *map, const char *path, const struct infer_options *o,
+                     struct ct_error *err)
+{
+    struct core_file core;
+    struct map_cache cache;
+    CT_TRY(core_open(path, &core, err));
+    map_cache_open(&cache);
+    for (uint32_t i = 0; i < core.threads.count; i++) {
+        struct path_crash crash;
+        path_crash_find(map, &core, i, &cache, &crash);
+        print_crash(map, &crash, o);
+    }
+    map_cache_close(&cache);
+    core_close(&core);
     return CT_OK;
 }
 

@@ -26,6 +26,10 @@ int infer_print_unseen(const struct path_map *map, const struct profile *profile
 int infer_print_at(const struct path_map *map, const char *at, const struct infer_options *options,
                    struct ct_error *err);
 
+/* The paths that may have led to where the threads of a core file were. */
+int infer_print_core(const struct path_map *map, const char *core,
+                     const struct infer_options *options, struct ct_error *err);
+
 /* What became of the identifiers of a profile. */
 void infer_print_search(const char *name, const struct path_search_result *result);
 

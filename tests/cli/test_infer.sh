@@ -259,6 +259,63 @@ if diff expected out >difference; then ok training-comes-first; else fail traini
 refused search-to-nowhere 2 'needs -o MAP' infer --search more.ctp
 refused search-of-nothing 2 'needs a profile' infer --search -o x.map
 
+# ---- A crash whose stack is gone: all between the stack pointer and main's frame is written over. Once in a function,
+# and once by a call to nowhere; the map is of a run that does not crash.
+
+cat >crash.c <<'END'
+#include <stdlib.h>
+#include <string.h>
+#define N __attribute__((noinline))
+static int how;
+static char *volatile above;
+typedef int function(int);
+static function *volatile nowhere = (function *)0;
+N int fall(int x) {
+    volatile char here[16];
+    here[x & 15] = 1;
+    if (how == 1) {
+        memset((char *)__builtin_frame_address(0), 0x5a, (size_t)(above - (char *)__builtin_frame_address(0)));
+        __builtin_trap();
+    }
+    return here[x & 15] + (how == 2 ? nowhere(x) : x);
+}
+N int low(int x) { volatile char room[100]; room[x % 100] = 1; return fall(x) + room[x % 100]; }
+N int high(int x) { volatile char room[300]; room[x % 300] = 1; return (x > 2 ? fall(x) : low(x)) + room[x % 300]; }
+int main(int argc, char **argv) {
+    char mark[16] = "main";
+    above = mark;
+    int x = high(argc) + low(argc) + high(argc + 5);
+    how = argc > 1 ? atoi(argv[1]) : 0;
+    return how ? high(argc) : x == 77 && mark[0];
+}
+END
+gcc -O1 -fno-optimize-sibling-calls -fno-stack-protector -o crash crash.c || exit 1
+"$CALLTRAIL" record --no-lines --engine exact --height -o crash.ctp ./crash || exit 1
+"$CALLTRAIL" infer --train -o crash.map crash.ctp || exit 1
+for how in 1 2; do
+    gdb -nx -batch -ex run -ex "generate-core-file core.$how" --args ./crash $how >out 2>&1
+    if [ ! -s core.$how ]; then
+        ok "no core $how (gdb cannot make one here)"
+        continue
+    fi
+    "$CALLTRAIL" infer --core core.$how crash.map >out 2>err
+    if grep -q ', in fall, [0-9]* bytes below its outermost call: 1 known path$' out &&
+        grep -q '> main:0x[0-9a-f]* > high:0x[0-9a-f]* > low:0x[0-9a-f]* > fall$' out; then
+        ok "crash $how"
+    else
+        fail "crash $how" "$(cat out err)"
+    fi
+done
+refused no-core 1 'is not a core file' infer --core crash crash.map
+refused core-without-map 2 'needs a MAP' infer --core crash
+if [ -s core.1 ]; then
+    head -c 700 core.1 >core.short
+    refused short-core 1 'core.short: ' infer --core core.short crash.map
+    "$CALLTRAIL" infer --train -o other.map less.ctp
+    "$CALLTRAIL" infer --core core.1 other.map >out 2>err
+    if grep -q 'the map does not know the file' out; then ok core-of-another; else fail core-of-another "$(cat out err)"; fi
+fi
+
 # ---- A program, by the heights of its stack. Of 400 samples all but a few have a height, of which nothing is unknown.
 
 refused window-of-none 2 'or 0 with --engine infer' record --outside --window 0 true
