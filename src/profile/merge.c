@@ -10,6 +10,7 @@ struct merge *merge_begin(const struct merge_options *options)
     struct merge *m = must_calloc(1, sizeof *m);
     m->keep_threads = options->keep_threads;
     m->join_ranks = options->join_ranks;
+    m->parts = options->parts;
     strings_init(&m->texts);
     m->samples_text = strings_add(&m->texts, "samples");
     m->seconds_text = strings_add(&m->texts, "utime_s");

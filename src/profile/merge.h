@@ -41,6 +41,7 @@ struct merge;
 struct merge_options {
     bool keep_threads;
     bool join_ranks; /* processes of different ranks can be the same, too */
+    bool parts; /* of one recording: what the first says of it and its metrics, it says of all */
 };
 
 struct merge *merge_begin(const struct merge_options *options);

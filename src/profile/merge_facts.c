@@ -68,13 +68,20 @@ void merge_count_instance(struct merge *m, enum ctp_scope scope, uint32_t index)
     m->instances[scope].items[index]++;
 }
 
+/* Parts of a recording: the first one has said it of all. */
+static bool is_said(const struct merge *m, uint32_t scope)
+{
+    return m->parts && m->profiles && (scope == CTP_SCOPE_PROFILE || scope == CTP_SCOPE_METRIC);
+}
+
 void merge_add_facts(struct merge *m, const struct profile *p, uint32_t *const maps[CTP_SCOPE_END])
 {
     merge_count_instance(m, CTP_SCOPE_PROFILE, 0);
     for (uint32_t i = 0; i < profile_fact_count(p); i++) {
         const struct ctp_fact *fact = profile_fact(p, i);
         const char *name = profile_string(p, fact->key);
-        if (fact->scope >= CTP_SCOPE_END || fact->type > CTP_STRING || is_own(name))
+        if (fact->scope >= CTP_SCOPE_END || fact->type > CTP_STRING || is_own(name) ||
+            is_said(m, fact->scope))
             continue;
         struct fact_key key = {fact->scope, maps[fact->scope] ? maps[fact->scope][fact->index] : 0,
                                strings_add(&m->texts, name), fact->type};
@@ -111,7 +118,7 @@ static void write_fact(const struct merge *m, struct profile_writer *w, uint32_t
     const struct merged_fact *fact = &m->fact_records.items[number];
     const char *name = merge_text(m, key.key);
     enum ctp_scope scope = (enum ctp_scope)key.scope;
-    uint32_t instances = m->instances[scope].items[key.index];
+    uint32_t instances = is_said(m, key.scope) ? 1 : m->instances[scope].items[key.index];
     if (key.type == CTP_U64) {
         profile_fact_u64(w, scope, place, name, fact->value);
     } else if (is_seconds(m, &key)) {

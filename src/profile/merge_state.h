@@ -80,7 +80,7 @@ struct merged_fact {
 };
 
 struct merge {
-    bool keep_threads, join_ranks;
+    bool keep_threads, join_ranks, parts;
     uint32_t profiles;
     struct string_pool texts;
     uint32_t samples_text, seconds_text; /* keys of facts that a rate is made of */

@@ -63,8 +63,10 @@ static uint32_t write_text(const struct merge *m, struct profile_writer *w, uint
 static int compare_metrics(const void *a, const void *b, void *order)
 {
     const struct merge *m = ((struct order *)order)->merge;
-    const struct merged_metric *x = &m->metrics.items[*(const uint32_t *)a],
-                               *y = &m->metrics.items[*(const uint32_t *)b];
+    uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
+    const struct merged_metric *x = &m->metrics.items[first], *y = &m->metrics.items[second];
+    if (m->parts) /* the first one has all, in its order */
+        return first < second ? -1 : first > second;
     COMPARE(x->kind != CTP_METRIC_SAMPLED, y->kind != CTP_METRIC_SAMPLED);
     COMPARE_TEXTS(m, x->name, y->name);
     return 0;
@@ -90,7 +92,7 @@ static void write_metrics(struct order *o, struct profile_writer *w)
                                                    write_text(m, w, metric->unit),
                                                    write_text(m, w, metric->description),
                                                    metric->kind, merged_period(metric)});
-        if (metric->kind != CTP_METRIC_SAMPLED)
+        if (metric->kind != CTP_METRIC_SAMPLED || m->parts)
             continue;
         profile_fact_u64(w, CTP_SCOPE_METRIC, i, FACT_PERIOD_MIN, metric->period_min);
         profile_fact_u64(w, CTP_SCOPE_METRIC, i, FACT_PERIOD_MAX, metric->period_max);
@@ -474,7 +476,8 @@ void merge_fill(struct merge *m, struct profile_writer *w)
                                                   [CTP_SCOPE_METRIC] = o.metrics,
                                                   [CTP_SCOPE_THREAD] = o.threads,
                                                   [CTP_SCOPE_MODULE] = o.modules});
-    profile_fact_u64(w, CTP_SCOPE_PROFILE, 0, FACT_PROFILES, m->profiles);
+    if (!m->parts)
+        profile_fact_u64(w, CTP_SCOPE_PROFILE, 0, FACT_PROFILES, m->profiles);
     uint32_t *ranks[] = {o.modules, o.functions, o.frames,  o.epochs,        o.processes,
                          o.threads, o.roots,     o.metrics, o.process_levels};
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)

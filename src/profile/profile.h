@@ -211,6 +211,9 @@ const struct ctp_fact *profile_find_fact(const struct profile *profile, enum ctp
 /* How many threads a thread of the profile stands for, one after the other: many have ended. */
 uint64_t profile_thread_lives(const struct profile *profile, uint32_t thread);
 
+/* How many processes one of the profile stands for: many have ended. */
+uint64_t profile_process_lives(const struct profile *profile, uint32_t process);
+
 /* The value of a fact of type CTP_F64. */
 double profile_fact_double(const struct ctp_fact *fact);
 

@@ -193,8 +193,19 @@ const char *profile_node_name(const struct profile *p, uint32_t node, char *text
     return text;
 }
 
+static uint64_t lives(const struct profile *p, enum ctp_scope scope, uint32_t index,
+                      const char *key)
+{
+    const struct ctp_fact *fact = profile_find_fact(p, scope, index, key);
+    return fact && fact->type == CTP_U64 && fact->value > 1 ? fact->value : 1;
+}
+
 uint64_t profile_thread_lives(const struct profile *p, uint32_t thread)
 {
-    const struct ctp_fact *fact = profile_find_fact(p, CTP_SCOPE_THREAD, thread, "threads");
-    return fact && fact->type == CTP_U64 && fact->value > 1 ? fact->value : 1;
+    return lives(p, CTP_SCOPE_THREAD, thread, "threads");
+}
+
+uint64_t profile_process_lives(const struct profile *p, uint32_t process)
+{
+    return lives(p, CTP_SCOPE_PROCESS, process, "processes");
 }

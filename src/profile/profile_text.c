@@ -158,7 +158,7 @@ static void print_times_and_exit(FILE *out, const struct profile *p, uint32_t in
         fprintf(out, "%skilled by signal %" PRIu32, separator, process->exit_value);
     else if (process->exit_kind == CTP_EXIT_EXEC)
         fprintf(out, "%sbecame another program (exec)", separator);
-    else
+    else if (profile_process_lives(p, index) == 1)
         fprintf(out, "%sits end was not seen", separator);
     if ((process->flags & CTP_PROCESS_UNATTACHED) && !why)
         fputs(", not measured", out);
@@ -185,8 +185,10 @@ static void print_threads(FILE *out, const struct profile *p, uint32_t process)
         fputs(shown ? ", " : ": ", out);
         shown += lives;
         print_clean(out, profile_string(p, thread->name), 32);
-        if (lives > 1)
+        if (lives > 1 && thread->tid)
             fprintf(out, " (the last of %" PRIu64 ": %" PRIu32 ")", lives, thread->tid);
+        else if (lives > 1)
+            fprintf(out, " (%" PRIu64 ")", lives);
         else
             fprintf(out, " (%" PRIu32 ")", thread->tid);
     }
@@ -202,7 +204,11 @@ static void print_processes(FILE *out, const struct profile *p, bool all)
     for (uint32_t i = 0; i < count && i < most; i++) {
         const struct ctp_process *process = profile_process(p, i);
         uint32_t parent = profile_process_parent(p, i);
-        fprintf(out, "  pid %" PRIu32, process->pid);
+        uint64_t lives = profile_process_lives(p, i);
+        if (lives > 1)
+            fprintf(out, "  %" PRIu64 " processes", lives);
+        else
+            fprintf(out, "  pid %" PRIu32, process->pid);
         if (parent != CTP_NONE)
             fprintf(out,
                     process->flags & CTP_PROCESS_EXEC ? " (exec by pid %" PRIu32 ")"

@@ -112,7 +112,37 @@ static uint64_t *older_values(const struct slice *s, uint32_t metric)
     return values;
 }
 
-static int subtract(struct slice *s, uint32_t metric, struct ct_error *err)
+/*
+ * Contexts of processes that the newer snapshot does not have any more: a recorder that runs for
+ * long lets go of what has ended when slices have all of it. The caller frees it.
+ */
+static bool *find_let_go(const struct slice *s)
+{
+    const struct slice_side *newer = &s->sides[1];
+    bool *is_there = must_calloc((size_t)s->processes.count + 1, sizeof *is_there);
+    bool *let_go = must_calloc((size_t)s->contexts.count + 1, sizeof *let_go);
+    for (uint32_t i = 0; i < profile_process_count(newer->profile); i++)
+        is_there[newer->processes[i]] = true;
+    for (uint32_t i = 0; i < s->contexts.count; i++) { /* parents come first */
+        struct context_name context;
+        memcpy(&context, key_set_get(&s->contexts, i), sizeof context);
+        if (context.parent != CTP_NONE) {
+            let_go[i] = let_go[context.parent];
+            continue;
+        }
+        struct root_name root;
+        struct thread_name thread;
+        memcpy(&root, key_set_get(&s->roots, context.frame), sizeof root);
+        if (!root.has_thread)
+            continue;
+        memcpy(&thread, key_set_get(&s->threads, root.thread), sizeof thread);
+        let_go[i] = !is_there[thread.process];
+    }
+    free(is_there);
+    return let_go;
+}
+
+static int subtract(struct slice *s, uint32_t metric, const bool *let_go, struct ct_error *err)
 {
     const struct profile *p = s->sides[1].profile;
     uint64_t *before = older_values(s, metric), left = 0;
@@ -125,7 +155,7 @@ static int subtract(struct slice *s, uint32_t metric, struct ct_error *err)
         s->kept[n] |= value > counted;
     }
     for (uint32_t i = 0; i < s->contexts.count; i++)
-        left += before[i];
+        left += let_go[i] ? 0 : before[i];
     free(before);
     if (left)
         return ct_fail(err, "%s: has less %s than the snapshot before it", p->name,
@@ -169,8 +199,10 @@ int slice_compare(struct slice *s, const struct profile *older, const struct pro
     s->kept = must_calloc((size_t)newer->node_count + 1, sizeof *s->kept);
     s->values = must_calloc((size_t)newer->metric_count + 1, sizeof *s->values);
     int status = CT_OK;
+    bool *let_go = find_let_go(s);
     for (uint32_t m = 0; m < newer->metric_count && status == CT_OK; m++)
-        status = subtract(s, m, err);
+        status = subtract(s, m, let_go, err);
+    free(let_go);
     for (uint32_t n = newer->node_count; n-- > 0;)
         if (s->kept[n] && newer->parents[n] != CTP_NONE)
             s->kept[newer->parents[n]] = true;

@@ -29,7 +29,7 @@ struct slice_facts {
  * Writes the slice to `path`. Both snapshots are valid profiles of one recording; `older` is NULL
  * for the first slice. Contexts in which nothing was measured meanwhile are left out, and so are
  * threads and processes that had ended before. Fails if something is less than it was: that is no
- * snapshot of the same recording.
+ * snapshot of the same recording. Only processes may be missing altogether, which had ended.
  */
 int slice_write(const struct profile *older, const struct profile *newer,
                 const struct slice_facts *facts, const char *path, struct ct_error *err);

@@ -312,7 +312,8 @@ static void forget_stranger(struct server *s, uint32_t pid)
 /* Notes what is about to run without being measured, which may be over before it is looked for. */
 static void note_stranger(struct server *s, uint32_t pid, const struct server_program *program)
 {
-    struct server_stranger found = {.pid = pid, .parent = UINT32_MAX, .why = program->why};
+    struct server_stranger found = {
+        .pid = pid, .parent = UINT32_MAX, .count = 1, .why = program->why};
     uint64_t parent = server_parent_of(pid);
     for (size_t i = 0; i < s->arenas.count; i++) {
         bool is_itself = s->arenas.items[i].pid == pid;

@@ -6,15 +6,18 @@
 #include "record/epochs.h"
 #include "record/frames.h"
 #include "record/grow.h"
+#include "record/kept.h"
 #include "record/language.h"
 #include "record/metrics.h"
 #include "record/sample_times.h"
 #include "record/strangers.h"
+#include "record/thread_times.h"
 #include "record/totals.h"
 #include "record/tree_order.h"
 
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 struct collector {
     const struct recording *recording;
@@ -46,61 +49,6 @@ struct collector {
 static uint64_t since_1970(const struct arena_header *h, uint64_t clock_ns)
 {
     return clock_ns ? clock_ns + h->realtime_at_zero_ns : 0;
-}
-
-/* What the arena does not say of a thread's time: the call that it is still in, and the rest. */
-struct thread_times {
-    uint64_t samples, sampled_ns;
-    uint32_t waits_in; /* a place */
-    struct node_extra waits, rest;
-};
-
-/*
- * How long the thread ran there. A sample stands for a period of user time in `cpu`, and in `wall`
- * for all the CPU time from one tick to the next, of which the signals take some.
- */
-static uint64_t running_ns(const struct thread_times *times, const struct arena_node *n)
-{
-    if (!n || !times->samples)
-        return 0;
-    return (uint64_t)((unsigned __int128)n->count * times->sampled_ns / times->samples);
-}
-
-static struct thread_times times_of(const struct collector *c, const struct arena_view *v,
-                                    const struct arena_thread *t, const struct grown_tree *g)
-{
-    struct thread_times times = {
-        .waits_in = t->waits_in, .samples = t->samples, .sampled_ns = t->sampled_ns};
-    if (!(c->metrics.layout.events.mask & (EVENT_WALL | EVENT_LOCK)))
-        return times;
-    const struct arena_header *h = view_header(v);
-    const struct server *s = c->recording->server;
-    uint64_t end_ns = t->end_ns ? t->end_ns : c->end_ns, start_ns = t->start_ns;
-    uint64_t paused_ns = t->end_ns ? t->paused_ns : arena_paused_ns(h, end_ns);
-    paused_ns = paused_ns > t->paused_before_ns ? paused_ns - t->paused_before_ns : 0;
-    if (s->window_end_ns && end_ns > s->window_end_ns)
-        end_ns = s->window_end_ns;
-    if (start_ns < s->window_start_ns)
-        start_ns = s->window_start_ns;
-    if (times.waits_in && end_ns > t->waits_since_ns)
-        times.waits.blocked_ns = end_ns - t->waits_since_ns;
-    if (times.waits_in && (t->waits_events & EVENT_LOCK)) {
-        times.waits.lock_ns = times.waits.blocked_ns;
-        times.waits.lock_waits = 1;
-    }
-    if (!(c->metrics.layout.events.mask & EVENT_WALL))
-        return times;
-    uint64_t known_ns = times.waits.blocked_ns;
-    for (size_t i = 0; i < g->measured.count; i++) {
-        const struct arena_node *n = g->measured.items[i];
-        if (n)
-            known_ns +=
-                running_ns(&times, n) + *node_value(&c->metrics.layout, n, VALUE_BLOCKED_NS);
-    }
-    known_ns += paused_ns + t->absent_ns;
-    if (end_ns > start_ns && end_ns - start_ns > known_ns)
-        times.rest.elapsed_ns = end_ns - start_ns - known_ns;
-    return times;
 }
 
 /* Threads have a node for what is not attributed, where an event can tell that there is some. */
@@ -136,7 +84,8 @@ static void write_rest_only(struct collector *c, const struct arena_view *v,
 {
     static const struct node_extra nothing;
     uint32_t none = CTP_NONE, root = *next_node;
-    struct thread_times times = times_of(c, v, t, g);
+    struct thread_times times =
+        thread_times_of(c->recording->server, &c->metrics.layout, v, t, g, c->end_ns);
     profile_add_root(c->writer, thread, CTP_NONE);
     profile_write_nodes(c->writer, &none, &none, 1);
     metrics_write(&c->metrics, c->writer, NULL, 0, &nothing);
@@ -152,7 +101,7 @@ static void write_node(struct collector *c, const struct arena_view *v, const st
                  (const char *)measured == v->bytes + (uint64_t)times->waits_in * 8;
     struct node_extra extra = {.engine = g->columns ? grown_value(g, (uint32_t)i, 0) : NULL,
                                .perf = grown_perf(g, i),
-                               .running_ns = running_ns(times, measured)};
+                               .running_ns = thread_running_ns(times, measured)};
     if (waits) {
         extra.blocked_ns = times->waits.blocked_ns;
         extra.lock_ns = times->waits.lock_ns;
@@ -196,7 +145,8 @@ static void write_thread(struct collector *c, const struct arena_view *v,
             vec_push(&roots, i);
     if (roots.count > 1)
         tree_order_by_roots(g, roots.items, roots.count, &order);
-    struct thread_times times = times_of(c, v, t, g);
+    struct thread_times times =
+        thread_times_of(c->recording->server, &c->metrics.layout, v, t, g, c->end_ns);
     for (size_t i = 0; i < roots.count; i++)
         write_tree(c, v, g, thread, roots.items[i], &order, next_node, &times);
     times_add_thread(&c->times, v, t, tree_order_of_place, &(struct numbered_tree){g, &order});
@@ -252,8 +202,9 @@ static void add_thread(struct collector *c, const struct arena_view *v,
                              .start_ns = since_1970(h, t->start_ns),
                              .end_ns = since_1970(h, t->end_ns ? t->end_ns : c->known_end_ns)};
     uint32_t thread = profile_add_thread(c->writer, &out);
-    if (t->lives > 1)
-        profile_fact_u64(c->writer, CTP_SCOPE_THREAD, thread, "threads", t->lives);
+    if (t->lives > 1 || c->recording->is_part) /* where others are added to it */
+        profile_fact_u64(c->writer, CTP_SCOPE_THREAD, thread, "threads",
+                         t->lives > 1 ? t->lives : 1);
     if (t->lives > 1 && t->has_other_names)
         profile_fact_u64(c->writer, CTP_SCOPE_THREAD, thread, "threads_of_other_names", 1);
     if (tree->items.count)
@@ -281,31 +232,12 @@ static void each_thread(struct collector *c, const struct arena_view *v, uint32_
 }
 
 /*
- * Is the second arena of the process that the first is of, which runs another program now? From
- * outside it is known when a process has ended, and one of the same number is another.
- */
-static bool is_same_process(const struct server_arena *a, const struct server_arena *later)
-{
-    return a->pid == later->pid && !(a->header->source == SOURCE_OUTSIDE && a->header->said_ns &&
-                                     a->header->said_ns < later->header->start_ns);
-}
-
-/* The arena of the program that the process became, or NULL. */
-static const struct server_arena *successor_of(const struct server *s, size_t i)
-{
-    for (size_t k = i + 1; k < s->arenas.count; k++)
-        if (is_same_process(&s->arenas.items[i], &s->arenas.items[k]))
-            return &s->arenas.items[k];
-    return NULL;
-}
-
-/*
  * When a process ended, by the arena's clock: it became another program then, or said so, or was
  * seen no more. 0: it goes on, or it was not seen when.
  */
 static uint64_t known_end_of(const struct server *s, size_t i)
 {
-    const struct server_arena *a = &s->arenas.items[i], *successor = successor_of(s, i);
+    const struct server_arena *a = &s->arenas.items[i], *successor = server_successor(s, i);
     if (successor)
         return successor->header->start_ns;
     if (server_arena_in_use(s, i))
@@ -324,7 +256,7 @@ static uint32_t add_process(struct collector *c, size_t i)
                               .command = profile_add_string(c->writer, program),
                               .start_ns = since_1970(a->header, a->header->start_ns)};
     for (size_t k = 0; k < i; k++) {
-        if (is_same_process(&s->arenas.items[k], a)) {
+        if (server_is_same_process(&s->arenas.items[k], a)) {
             out.parent = (uint32_t)k;
             out.flags = CTP_PROCESS_EXEC;
         } else if (s->arenas.items[k].pid == a->parent_pid) {
@@ -333,8 +265,10 @@ static uint32_t add_process(struct collector *c, size_t i)
         }
     }
     out.end_ns = since_1970(a->header, known_end_of(s, i));
-    bool is_first = i == 0 || is_same_process(&s->arenas.items[0], a); /* maybe after an exec */
-    if (successor_of(s, i)) {
+    bool is_first =
+        !c->recording->is_part &&
+        (i == 0 || server_is_same_process(&s->arenas.items[0], a)); /* maybe after an exec */
+    if (server_successor(s, i)) {
         out.exit_kind = CTP_EXIT_EXEC;
     } else if (is_first && WIFEXITED(c->recording->wait_status)) {
         out.exit_kind = CTP_EXIT_STATUS;
@@ -344,7 +278,7 @@ static uint32_t add_process(struct collector *c, size_t i)
         out.exit_value = (uint32_t)WTERMSIG(c->recording->wait_status);
     }
     uint32_t arguments = 0;
-    while (i == 0 && c->recording->options->command[arguments])
+    while (is_first && i == 0 && c->recording->options->command[arguments])
         arguments++;
     return profile_add_process(c->writer, &out, arguments,
                                (const char *const *)c->recording->options->command);
@@ -434,11 +368,11 @@ static const char *restriction(const struct arena_header *h)
 static void add_times(struct collector *c, size_t i)
 {
     const struct server *s = c->recording->server;
-    if (successor_of(s, i)) /* its time goes on */
+    if (server_successor(s, i)) /* its time goes on */
         return;
     c->sum_utime_s += c->process.utime_s;
     c->sum_stime_s += c->process.stime_s;
-    if (i && !is_same_process(&s->arenas.items[0], &s->arenas.items[i]) &&
+    if (i && !server_is_same_process(&s->arenas.items[0], &s->arenas.items[i]) &&
         server_arena_in_use(s, i)) {
         c->going_on_utime_s += c->process.utime_s;
         c->going_on_stime_s += c->process.stime_s;
@@ -473,6 +407,8 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     add_times(c, i);
     c->has_unknown_time |= c->process.utime_s == 0 && c->process.stime_s == 0 && a->is_gone;
     add_facts(c, CTP_SCOPE_PROCESS, process, &c->process);
+    if (c->recording->is_part)
+        profile_fact_u64(c->writer, CTP_SCOPE_PROCESS, process, "processes", 1);
     add_job(c, CTP_SCOPE_PROCESS, process);
     profile_fact_string(c->writer, CTP_SCOPE_PROCESS, process, "sampled_by",
                         source_name(h->source));
@@ -490,70 +426,140 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-int collect_profile(const struct recording *recording, struct ct_error *err)
+/* Of a part, what the totals need; of a recording, all that is said of it. */
+static void add_profile_facts(struct collector *c)
 {
-    struct collector c = {.recording = recording};
+    const struct recording *recording = c->recording;
     const struct server *s = recording->server;
-    const char *output = recording->snapshot ? recording->snapshot : recording->options->output;
-    CT_TRY(profile_writer_open(output, &c.writer, err));
-    if (!recording->is_written && !recording->snapshot)
-        profile_writer_keep_old(c.writer);
-    epochs_begin(&c.epochs, c.writer);
-    c.is_whole = recording->options->delay_s == 0 && recording->options->duration_s == 0;
-    metrics_add(&c.metrics, c.writer, &s->events, s->period_ns);
-    struct metric_kind kinds[ENGINE_METRICS];
-    c.engine_metrics = s->engine->metrics ? s->engine->metrics(s, kinds) : 0;
-    metrics_add_engine(&c.metrics, c.writer, kinds, c.engine_metrics);
-    if (recording->perf)
-        collect_perf(recording->perf, &c.metrics, c.writer, c.perf_rest);
-    times_begin(&c.times, c.writer, s, recording->ticks_per_ns);
-    c.times.metric = c.metrics.cpu;
-    uint32_t nodes = 0;
-    VEC(size_t) last_counts = {0};
-    for (size_t i = 0; i < s->arenas.count; i++) {
-        struct arena_view v = arena_view_at_end(&s->arenas.items[i]);
-        c.bytes_left = v.size;
-        c.engine_state = s->engine->arena_begins ? s->engine->arena_begins(s, &v) : NULL;
-        each_thread(&c, &v, 0, &nodes, count_thread);
-        if (s->engine->arena_ends)
-            s->engine->arena_ends(c.engine_state);
-        vec_push(&last_counts, c.trees.count);
+    if (recording->is_part) {
+        kept_write_facts(&(struct kept){c->all, true, c->has_unknown_time}, c->writer);
+        return;
     }
-    profile_begin_nodes(c.writer, nodes);
-    nodes = 0;
-    for (size_t i = 0; i < s->arenas.count; i++) {
-        c.last_count = last_counts.items[i];
-        collect_arena(&c, i, &nodes);
-    }
-    strangers_write(recording->server, c.writer);
     if (recording->has_usage) { /* the kernel's own sum, where there is one, is better */
-        c.all.utime_s = larger(recording->utime_s + c.going_on_utime_s, c.sum_utime_s);
-        c.all.stime_s = larger(recording->stime_s + c.going_on_stime_s, c.sum_stime_s);
-    } else if (c.has_unknown_time) { /* a part is not the sum */
-        c.all.utime_s = c.all.stime_s = 0;
+        c->all.utime_s = larger(recording->utime_s + c->going_on_utime_s, c->sum_utime_s);
+        c->all.stime_s = larger(recording->stime_s + c->going_on_stime_s, c->sum_stime_s);
+    } else if (c->has_unknown_time) { /* a part is not the sum */
+        c->all.utime_s = c->all.stime_s = 0;
     }
-    add_facts(&c, CTP_SCOPE_PROFILE, 0, &c.all);
-    add_job(&c, CTP_SCOPE_PROFILE, 0);
-    if (s->engine->write_metric_facts && c.metrics.engine != CTP_NONE)
-        s->engine->write_metric_facts(s, c.all.engine, c.writer, c.metrics.engine);
-    if (c.outside_processes) {
-        profile_fact_u64(c.writer, CTP_SCOPE_PROFILE, 0, "processes_from_outside",
-                         c.outside_processes);
-        profile_fact_u64(c.writer, CTP_SCOPE_PROFILE, 0, "window_bytes", c.window_bytes);
-        profile_fact_u64(c.writer, CTP_SCOPE_PROFILE, 0, "cut_by_window", c.all.cut_by_window);
-        profile_fact_u64(c.writer, CTP_SCOPE_PROFILE, 0, "lost_in_ring", c.lost_in_ring);
+    add_facts(c, CTP_SCOPE_PROFILE, 0, &c->all);
+    add_job(c, CTP_SCOPE_PROFILE, 0);
+    if (s->engine->write_metric_facts && c->metrics.engine != CTP_NONE)
+        s->engine->write_metric_facts(s, c->all.engine, c->writer, c->metrics.engine);
+    if (c->outside_processes) {
+        profile_fact_u64(c->writer, CTP_SCOPE_PROFILE, 0, "processes_from_outside",
+                         c->outside_processes);
+        profile_fact_u64(c->writer, CTP_SCOPE_PROFILE, 0, "window_bytes", c->window_bytes);
+        profile_fact_u64(c->writer, CTP_SCOPE_PROFILE, 0, "cut_by_window", c->all.cut_by_window);
+        profile_fact_u64(c->writer, CTP_SCOPE_PROFILE, 0, "lost_in_ring", c->lost_in_ring);
     }
     uint64_t from_ns = s->window_start_ns ? s->window_start_ns
                        : s->arenas.count  ? s->arenas.items[0].header->start_ns
                                           : s->window_end_ns;
-    if (!c.is_whole && s->window_end_ns > from_ns)
-        profile_fact_f64(c.writer, CTP_SCOPE_PROFILE, 0, "measured_s",
+    if (!c->is_whole && s->window_end_ns > from_ns)
+        profile_fact_f64(c->writer, CTP_SCOPE_PROFILE, 0, "measured_s",
                          (double)(s->window_end_ns - from_ns) / 1e9);
-    if (c.metrics.cpu != CTP_NONE)
-        add_facts(&c, CTP_SCOPE_METRIC, c.metrics.cpu, &c.all);
-    epochs_end(&c.epochs);
-    times_end(&c.times);
-    vec_free(&c.trees);
+    if (c->metrics.cpu != CTP_NONE)
+        add_facts(c, CTP_SCOPE_METRIC, c->metrics.cpu, &c->all);
+}
+
+/* What is kept of processes that have ended is of the recording, but not of a part. */
+static int begin_totals(struct collector *c, struct kept *kept, struct ct_error *err)
+{
+    *kept = (struct kept){0};
+    if (c->recording->is_part)
+        return CT_OK;
+    CT_TRY(kept_read(c->recording->server, kept, err));
+    c->all = kept->totals;
+    c->sum_utime_s = kept->totals.utime_s;
+    c->sum_stime_s = kept->totals.stime_s;
+    c->has_unknown_time = kept->has_unknown_time;
+    return CT_OK;
+}
+
+static void collect_arenas(struct collector *c)
+{
+    const struct server *s = c->recording->server;
+    uint32_t nodes = 0;
+    VEC(size_t) last_counts = {0};
+    for (size_t i = 0; i < s->arenas.count; i++) {
+        struct arena_view v = arena_view_at_end(&s->arenas.items[i]);
+        c->bytes_left = v.size;
+        c->engine_state = s->engine->arena_begins ? s->engine->arena_begins(s, &v) : NULL;
+        each_thread(c, &v, 0, &nodes, count_thread);
+        if (s->engine->arena_ends)
+            s->engine->arena_ends(c->engine_state);
+        vec_push(&last_counts, c->trees.count);
+    }
+    profile_begin_nodes(c->writer, nodes);
+    nodes = 0;
+    for (size_t i = 0; i < s->arenas.count; i++) {
+        c->last_count = last_counts.items[i];
+        collect_arena(c, i, &nodes);
+    }
     vec_free(&last_counts);
-    return profile_writer_commit(c.writer, err);
+}
+
+/* The processes whose arenas are there. */
+static int collect_into(struct collector *c, const char *path, bool keeps_old, struct ct_error *err)
+{
+    const struct recording *recording = c->recording;
+    const struct server *s = recording->server;
+    CT_TRY(profile_writer_open(path, &c->writer, err));
+    if (keeps_old)
+        profile_writer_keep_old(c->writer);
+    epochs_begin(&c->epochs, c->writer);
+    c->is_whole = recording->options->delay_s == 0 && recording->options->duration_s == 0;
+    metrics_add(&c->metrics, c->writer, &s->events, s->period_ns);
+    struct metric_kind kinds[ENGINE_METRICS];
+    c->engine_metrics = s->engine->metrics ? s->engine->metrics(s, kinds) : 0;
+    metrics_add_engine(&c->metrics, c->writer, kinds, c->engine_metrics);
+    if (recording->perf)
+        collect_perf(recording->perf, &c->metrics, c->writer, c->perf_rest);
+    times_begin(&c->times, c->writer, s, recording->ticks_per_ns);
+    c->times.metric = c->metrics.cpu;
+    if (recording->is_part)
+        c->times.start_ns = recording->start_ns;
+    collect_arenas(c);
+    if (!recording->is_part)
+        strangers_write(recording->server, c->writer);
+    add_profile_facts(c);
+    epochs_end(&c->epochs);
+    times_end(&c->times);
+    vec_free(&c->trees);
+    return profile_writer_commit(c->writer, err);
+}
+
+/* Both those that are there and those of which only what they measured is kept. */
+static int collect_and_join(struct collector *c, const char *output, bool keeps_old,
+                            struct ct_error *err)
+{
+    const struct server *s = c->recording->server;
+    char *rest = kept_path(s, "rest");
+    struct profile_writer *writer;
+    int status = collect_into(c, rest, false, err);
+    if (status == CT_OK)
+        status = profile_writer_open(output, &writer, err);
+    if (status == CT_OK) {
+        if (keeps_old)
+            profile_writer_keep_old(writer);
+        status = kept_join(s, rest, writer, err);
+        if (status == CT_OK)
+            status = profile_writer_commit(writer, err);
+        else
+            profile_writer_abandon(writer);
+    }
+    unlink(rest);
+    free(rest);
+    return status;
+}
+
+int collect_profile(const struct recording *recording, struct ct_error *err)
+{
+    struct collector c = {.recording = recording};
+    struct kept kept;
+    const char *output = recording->snapshot ? recording->snapshot : recording->options->output;
+    bool keeps_old = !recording->is_written && !recording->snapshot;
+    CT_TRY(begin_totals(&c, &kept, err));
+    bool joins = kept.is_there && !recording->for_slice;
+    return (joins ? collect_and_join : collect_into)(&c, output, keeps_old, err);
 }

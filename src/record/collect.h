@@ -14,10 +14,13 @@ struct recording {
     bool is_written;           /* a snapshot, which the profile then replaces */
     const char *snapshot;      /* where it goes instead; NULL: to the output */
     struct slices *slices;     /* NULL: one profile at the end */
+    bool for_slice;            /* contexts that are in slices already may be missing */
     int wait_status;           /* of the first process */
     bool has_usage;            /* CPU time of it and of the children that it waited for */
     double utime_s, stime_s;
     double ticks_per_ns; /* of the time stamp counter */
+    bool is_part;        /* some of the processes, which have ended; the others are elsewhere */
+    uint64_t start_ns;   /* of such a part: when the recording began */
 };
 
 int collect_profile(const struct recording *recording, struct ct_error *err);

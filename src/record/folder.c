@@ -1,11 +1,13 @@
 #include "record/folder.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <time.h>
@@ -131,6 +133,16 @@ void folder_leave(struct folder *f)
         close(f->lock);
     free(f->path);
     *f = (struct folder){.lock = -1};
+}
+
+void folder_remove_files(const char *path, const char *prefix)
+{
+    DIR *folder = opendir(path);
+    for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;)
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
+            unlinkat(dirfd(folder), entry->d_name, 0);
+    if (folder)
+        closedir(folder);
 }
 
 void folder_remove(struct folder *f)

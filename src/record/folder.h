@@ -29,6 +29,12 @@ double folder_age_s(const char *path);
 /* Takes over a folder that was left behind; fails when its supervisor is alive. */
 int folder_take(struct folder *folder, const char *path, struct ct_error *err);
 
+/* Files of such a name have what processes that have ended measured (record/kept.h). */
+#define KEPT_PREFIX "ended."
+
+/* Removes the files of a folder whose names begin so. */
+void folder_remove_files(const char *path, const char *prefix);
+
 /* Removes the folder, which must be empty otherwise, and forgets it. */
 void folder_remove(struct folder *folder);
 

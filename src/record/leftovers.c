@@ -1,10 +1,13 @@
 #include "record/leftovers.h"
 
 #include "record/folder.h"
+#include "record/kept.h"
 #include "record/server.h"
+#include "record/slices.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -82,26 +85,15 @@ void leftovers_print(FILE *out)
     vec_free(&left.paths);
 }
 
-/* What slices were counted from; a slice that was not finished is in the arenas still. */
-static void remove_slices(const char *path)
-{
-    DIR *folder = opendir(path);
-    for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;)
-        if (strncmp(entry->d_name, "slices.", 7) == 0)
-            unlinkat(dirfd(folder), entry->d_name, 0);
-    if (folder)
-        closedir(folder);
-}
-
 /* The arenas, as far as they are in use. */
 static bool copy_arenas(const struct server *s, const struct folder *to)
 {
-    bool good = true;
+    bool good = kept_copy(s, to->path);
     for (size_t i = 0; i < s->arenas.count && good; i++) {
         const struct server_arena *a = &s->arenas.items[i];
         uint64_t size = a->header->used < a->allocated ? a->header->used : a->allocated;
         size = size < sizeof *a->header ? sizeof *a->header : size;
-        char *path = must_format("%s/%zu.arena", to->path, i);
+        char *path = must_format("%s/%" PRIu32 ".arena", to->path, a->number);
         int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         for (uint64_t done = 0; done < size && good;) {
             ssize_t wrote = fd < 0 ? -1 : write(fd, (const char *)a->header + done, size - done);
@@ -118,10 +110,11 @@ static bool copy_arenas(const struct server *s, const struct folder *to)
 static void remove_copies(const struct server *s, struct folder *to)
 {
     for (size_t i = 0; i < s->arenas.count; i++) {
-        char *path = must_format("%s/%zu.arena", to->path, i);
+        char *path = must_format("%s/%" PRIu32 ".arena", to->path, s->arenas.items[i].number);
         unlink(path);
         free(path);
     }
+    folder_remove_files(to->path, KEPT_PREFIX);
     folder_remove(to);
 }
 
@@ -134,6 +127,7 @@ static void settle(const char *path, FILE *out)
     size_t in_use = 0;
     if (stat(path, &status) != 0 || server_reopen(&server, path, NULL) != CT_OK)
         return;
+    kept_settle(&server, NULL); /* where that fails, recover says so */
     for (size_t i = 0; i < server.arenas.count; i++)
         in_use += server_arena_in_use(&server, i);
     bool moves = !in_use && folder_make_on_disk(&to, NULL) == CT_OK;
@@ -141,7 +135,7 @@ static void settle(const char *path, FILE *out)
     if (moves && !moved)
         remove_copies(&server, &to);
     if (moved)
-        remove_slices(path);
+        folder_remove_files(path, SLICES_PREFIX);
     server_close(&server, !moved);
     if (!moved)
         return;
@@ -178,7 +172,7 @@ int leftovers_remove(const char *folder, FILE *out, struct ct_error *err)
     for (size_t i = 0; i < server.arenas.count; i++)
         in_use += server_arena_in_use(&server, i);
     if (!in_use)
-        remove_slices(folder);
+        folder_remove_files(folder, SLICES_PREFIX);
     server_close(&server, in_use != 0);
     if (in_use)
         return ct_fail(err, "%s: %zu process%s of that recording still run%s", folder, in_use,

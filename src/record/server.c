@@ -2,10 +2,14 @@
 
 #include "base/clock.h"
 #include "base/page.h"
+#include "base/search.h"
+#include "record/process_state.h"
 #include "runtime/channel_format.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -124,9 +128,9 @@ static bool map_arena(struct server_arena *a, int fd, uint64_t room)
     return a->header != NULL;
 }
 
-static int reopen_arena(struct server *s, const char *path, struct ct_error *err)
+static int reopen_arena(struct server *s, const char *path, uint32_t number, struct ct_error *err)
 {
-    struct server_arena a = {0};
+    struct server_arena a = {.number = number};
     struct stat status;
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
@@ -167,21 +171,49 @@ static bool is_unborn(const char *path)
     return unborn;
 }
 
+struct arena_numbers {
+    VEC(uint32_t) items;
+};
+
+static int compare_numbers(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The numbers of the arenas in a folder, in the order in which they were made. */
+static void list_arenas(const char *path, struct arena_numbers *out)
+{
+    DIR *folder = opendir(path);
+    for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
+        char behind[8];
+        uint32_t number;
+        if (sscanf(entry->d_name, "%" SCNu32 "%7s", &number, behind) == 2 &&
+            strcmp(behind, ".arena") == 0)
+            vec_push(&out->items, number);
+    }
+    if (folder)
+        closedir(folder);
+    if (out->items.count)
+        qsort(out->items.items, out->items.count, sizeof *out->items.items, compare_numbers);
+}
+
 int server_reopen(struct server *s, const char *folder, struct ct_error *err)
 {
     *s = (struct server){.listeners = {-1, -1}, .engine = record_engine_at(0)};
     CT_TRY(folder_take(&s->folder, folder, err));
     int status = CT_OK;
-    bool more = true;
-    for (size_t i = 0; status == CT_OK && more; i++) {
-        char *path = must_format("%s/%zu.arena", folder, i);
-        more = access(path, F_OK) == 0;
-        if (more && is_unborn(path))
+    struct arena_numbers numbers = {0};
+    list_arenas(folder, &numbers);
+    for (size_t i = 0; status == CT_OK && i < numbers.items.count; i++) {
+        char *path = must_format("%s/%" PRIu32 ".arena", folder, numbers.items.items[i]);
+        if (is_unborn(path))
             unlink(path);
-        else if (more)
-            status = reopen_arena(s, path, err);
+        else
+            status = reopen_arena(s, path, numbers.items.items[i], err);
         free(path);
     }
+    vec_free(&numbers.items);
     bool empty = status == CT_OK && !s->arenas.count;
     if (empty)
         status = ct_fail(err, "%s: nothing was measured; the folder is gone now", folder);
@@ -192,17 +224,42 @@ int server_reopen(struct server *s, const char *folder, struct ct_error *err)
     return status;
 }
 
-void server_close(struct server *s, bool keep_arenas)
+static void let_go(struct server_arena *a, bool keep)
 {
+    munmap(a->header, a->room);
+    free(a->before.bytes);
+    free(a->after.bytes);
+    if (!keep)
+        unlink(a->path);
+    free(a->path);
+}
+
+void server_drop_folded(struct server *s)
+{
+    size_t left = 0;
+    uint32_t *places = must_calloc(s->arenas.count + 1, sizeof *places);
     for (size_t i = 0; i < s->arenas.count; i++) {
         struct server_arena *a = &s->arenas.items[i];
-        munmap(a->header, a->room);
-        free(a->before.bytes);
-        free(a->after.bytes);
-        if (!keep_arenas)
-            unlink(a->path);
-        free(a->path);
+        places[i] = a->is_folding ? UINT32_MAX : (uint32_t)left;
+        if (a->is_folding)
+            let_go(a, false);
+        else
+            s->arenas.items[left++] = *a;
     }
+    for (size_t i = 0; i < s->strangers.count; i++) {
+        struct server_stranger *stranger = &s->strangers.items[i];
+        if (stranger->parent < s->arenas.count)
+            stranger->parent = places[stranger->parent];
+        stranger->is_exec &= stranger->parent != UINT32_MAX;
+    }
+    s->arenas.count = left;
+    free(places);
+}
+
+void server_close(struct server *s, bool keep_arenas)
+{
+    for (size_t i = 0; i < s->arenas.count; i++)
+        let_go(&s->arenas.items[i], keep_arenas);
     vec_free(&s->arenas);
     vec_free(&s->strangers);
     for (size_t i = 0; i < s->programs.count; i++) {
@@ -217,6 +274,7 @@ void server_close(struct server *s, bool keep_arenas)
         char *socket = socket_path(s), *runtime = server_runtime_link(s);
         unlink(socket);
         unlink(runtime);
+        folder_remove_files(s->folder.path, KEPT_PREFIX);
         free(socket);
         free(runtime);
     }
@@ -244,51 +302,6 @@ static bool allocate(struct server_arena *a, uint64_t bytes)
     return done;
 }
 
-/* What runs in a process, as /proc has it now. */
-static void program_of(uint64_t pid, char *out)
-{
-    char link[64];
-    snprintf(link, sizeof link, "/proc/%lu/exe", (unsigned long)pid);
-    ssize_t length = readlink(link, out, ARENA_PROGRAM_BYTES - 1);
-    out[length > 0 ? length : 0] = '\0';
-}
-
-/* What /proc/PID/stat says of a process, in this process's own namespace. */
-struct process_state {
-    char state;
-    unsigned parent;
-    unsigned long utime, stime; /* in clock ticks */
-    unsigned long threads;
-    unsigned long long start; /* clock ticks since the machine started */
-};
-
-static bool read_state(uint64_t pid, struct process_state *out)
-{
-    char path[64], text[1024];
-    snprintf(path, sizeof path, "/proc/%lu/stat", (unsigned long)pid);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return false;
-    size_t size = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[size] = '\0';
-    const char *behind_name = strrchr(text, ')');
-    return behind_name &&
-           sscanf(behind_name + 1,
-                  " %c %u %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %lu %*d %llu",
-                  &out->state, &out->parent, &out->utime, &out->stime, &out->threads,
-                  &out->start) == 6;
-}
-
-/* A process that is ending gives its memory back before anything else can be seen of its end. */
-static bool has_memory(uint64_t pid)
-{
-    char program[ARENA_PROGRAM_BYTES];
-    errno = 0;
-    program_of(pid, program);
-    return program[0] != '\0' || errno != ENOENT;
-}
-
 /* Numbers are used again: the process may be another that has got it since. */
 static bool is_the_same(const struct server_arena *a, const struct process_state *p)
 {
@@ -309,9 +322,9 @@ bool server_arena_in_use(const struct server *s, size_t index)
             return false;
     if (kill((pid_t)pid, 0) != 0 && errno == ESRCH)
         return false;
-    if (!read_state(pid, &p))
+    if (!process_read_state(pid, &p))
         return true;
-    return is_the_same(a, &p) && !(p.threads <= 1 && (p.state == 'Z' || !has_memory(pid)));
+    return is_the_same(a, &p) && !(p.threads <= 1 && (p.state == 'Z' || !process_has_memory(pid)));
 }
 
 /* Thousands of short processes must not take megabytes each. */
@@ -330,7 +343,7 @@ static void look_at(struct server *s, size_t index)
 {
     struct server_arena *a = &s->arenas.items[index];
     struct process_state p;
-    if (read_state(a->pid, &p) && is_the_same(a, &p)) {
+    if (process_read_state(a->pid, &p) && is_the_same(a, &p)) {
         double tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
         a->utime_s = (double)p.utime * tick_s - a->utime_before_s;
         a->stime_s = (double)p.stime * tick_s - a->stime_before_s;
@@ -340,6 +353,22 @@ static void look_at(struct server *s, size_t index)
         a->gone_ns = s->listeners[0] >= 0 ? now_ns() : 0; /* recovered: long ago, perhaps */
         give_back(a);
     }
+}
+
+bool server_is_same_process(const struct server_arena *a, const struct server_arena *later)
+{
+    if (a->process_start && later->process_start && a->process_start != later->process_start)
+        return false;
+    return a->pid == later->pid && !(a->header->source == SOURCE_OUTSIDE && a->header->said_ns &&
+                                     a->header->said_ns < later->header->start_ns);
+}
+
+const struct server_arena *server_successor(const struct server *s, size_t i)
+{
+    for (size_t k = i + 1; k < s->arenas.count; k++)
+        if (server_is_same_process(&s->arenas.items[i], &s->arenas.items[k]))
+            return &s->arenas.items[k];
+    return NULL;
 }
 
 static bool is_known(const struct server *s, uint32_t pid)
@@ -356,7 +385,7 @@ static bool is_known(const struct server *s, uint32_t pid)
 uint64_t server_parent_of(uint64_t pid)
 {
     struct process_state p;
-    return read_state(pid, &p) ? p.parent : 0;
+    return process_read_state(pid, &p) ? p.parent : 0;
 }
 
 static void look_for_strangers(struct server *s, size_t arena)
@@ -367,11 +396,11 @@ static void look_for_strangers(struct server *s, size_t arena)
     FILE *file = fopen(path, "re");
     if (!file)
         return;
-    struct server_stranger found = {.parent = (uint32_t)arena};
+    struct server_stranger found = {.parent = (uint32_t)arena, .count = 1};
     while (fscanf(file, "%u", &found.pid) == 1) {
         if (is_known(s, found.pid))
             continue;
-        program_of(found.pid, found.program);
+        process_program(found.pid, found.program);
         vec_push(&s->strangers, found);
     }
     fclose(file);
@@ -461,9 +490,27 @@ void server_grow_arenas(struct server *s)
     }
 }
 
-bool server_arena_reserve(struct server *s, size_t index, uint64_t bytes)
+struct server_arena *server_arena_numbered(const struct server *s, uint32_t number)
 {
-    struct server_arena *a = &s->arenas.items[index];
+    size_t at;
+    SEARCH(at, s->arenas.count, s->arenas.items[at].number < number);
+    return &s->arenas.items[at];
+}
+
+/* It has said hello. What it was before an exec stays known. */
+static void forget_stranger(struct server *s, uint32_t pid)
+{
+    for (size_t i = 0; i < s->strangers.count; i++) {
+        if (s->strangers.items[i].pid == pid && !s->strangers.items[i].is_exec) {
+            s->strangers.items[i] = s->strangers.items[--s->strangers.count];
+            return;
+        }
+    }
+}
+
+bool server_arena_reserve(struct server *s, uint32_t number, uint64_t bytes)
+{
+    struct server_arena *a = server_arena_numbered(s, number);
     if (bytes <= a->allocated)
         return true;
     uint64_t ahead = a->allocated < ARENA_STEP ? ARENA_STEP / 8 : ARENA_STEP;
@@ -478,12 +525,13 @@ int server_make_arena(struct server *s, const struct channel_message *m, uint64_
     /* In a namespace of its own the process does not know the numbers by which it is known here. */
     struct server_arena a = {.pid = pid, .parent_pid = m->parent_pid, .allocated = first_bytes(s)};
     struct process_state state;
-    bool is_seen = read_state(pid, &state);
+    bool is_seen = process_read_state(pid, &state);
     if (is_seen)
         a.process_start = state.start;
     if (pid != m->pid && is_seen)
         a.parent_pid = state.parent;
-    a.path = must_format("%s/%zu.arena", s->folder.path, s->arenas.count);
+    a.number = s->arenas_made;
+    a.path = must_format("%s/%" PRIu32 ".arena", s->folder.path, a.number);
     int fd = open(a.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int why = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)a.allocated);
     if (why == ENOSPC && a.allocated > ARENA_FIRST) { /* less is better than nothing */
@@ -532,8 +580,10 @@ int server_make_arena(struct server *s, const struct channel_message *m, uint64_
     }
     memcpy(a.header->settings, s->settings, sizeof s->settings);
     arena_lay_out(a.header);
-    program_of(pid, a.header->program);
+    process_program(pid, a.header->program);
     __atomic_store_n(&a.header->magic, ARENA_MAGIC, __ATOMIC_RELEASE); /* complete from here on */
+    s->arenas_made++;
     vec_push(&s->arenas, a);
+    forget_stranger(s, (uint32_t)pid);
     return fd;
 }

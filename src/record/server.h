@@ -22,6 +22,7 @@ struct arena_image {
 
 struct server_arena {
     char *path;
+    uint32_t number;             /* in its path; they count up */
     struct arena_header *header; /* mapped as far as it may ever grow */
     uint64_t room;               /* how far that is */
     uint64_t pid, parent_pid;
@@ -35,6 +36,8 @@ struct server_arena {
     struct arena_image before, after;      /* at both ends of --duration, if the engine counts on */
     bool is_gone;                          /* the process has ended or runs another program, */
     uint64_t gone_ns;                      /* seen at this time of CLOCK_MONOTONIC; 0: not seen */
+    bool is_in_snapshot, is_in_slice;      /* all of it: it had ended before that was made */
+    bool is_folding;                       /* what it measured is kept elsewhere, or soon */
 };
 
 /* A child of a process that is recorded, of which nothing is known, or why it is not measured. */
@@ -42,6 +45,7 @@ struct server_stranger {
     uint32_t pid;
     uint32_t parent; /* index of the parent's arena, or of its own, of before an exec */
     bool is_exec;
+    uint32_t count; /* how many: those that have ended may be one */
     char program[ARENA_PROGRAM_BYTES];
     const char *why; /* "is statically linked: …"; NULL: not known */
 };
@@ -95,6 +99,7 @@ struct server {
     int why_without;        /* errno's value */
     struct open_maps maps;
     VEC(struct server_arena) arenas; /* in the order in which processes came */
+    uint32_t arenas_made;            /* and those that are not there any more */
     VEC(struct server_stranger) strangers;
     VEC(struct server_waiting) waiting;
     const struct server_outsiders *outsiders; /* NULL: they are not recorded */
@@ -128,8 +133,23 @@ int server_make_arena(struct server *server, const struct channel_message *hello
                       bool from_outside);
 uint64_t server_arena_most(const struct server *server);
 
+/*
+ * Is the second arena of the process that the first is of, which runs another program now? From
+ * outside it is known when a process has ended, and one of the same number is another.
+ */
+bool server_is_same_process(const struct server_arena *arena, const struct server_arena *later);
+
+/* The arena of the program that the process of an arena became, or NULL. */
+const struct server_arena *server_successor(const struct server *server, size_t index);
+
+/* Lets go of the arenas that are marked as folding; the others move up. */
+void server_drop_folded(struct server *server);
+
 /* Makes sure that an arena has so many bytes: for the supervisor itself, which cannot wait. */
-bool server_arena_reserve(struct server *server, size_t index, uint64_t bytes);
+bool server_arena_reserve(struct server *server, uint32_t number, uint64_t bytes);
+
+/* The arena of that number, which must be there. */
+struct server_arena *server_arena_numbered(const struct server *server, uint32_t number);
 
 /* Allocates more of each arena that needs it. To be called every few milliseconds. */
 void server_grow_arenas(struct server *server);

@@ -126,7 +126,7 @@ static void warn(struct slices *s, const char *why)
 }
 
 /* Waits for the slice that is being made; true if there is none any more. */
-static bool reap(struct slices *s, bool wait, bool *failed)
+static bool reap(struct slices *s, struct server *server, bool wait, bool *failed)
 {
     int status = 0;
     *failed = false;
@@ -141,6 +141,8 @@ static bool reap(struct slices *s, bool wait, bool *failed)
         return true;
     s->start_ns = s->latest_ns;
     s->is_warned = false;
+    for (size_t i = 0; i < server->arenas.count; i++)
+        server->arenas.items[i].is_in_slice |= server->arenas.items[i].is_in_snapshot;
     if (s->wake >= 0 && write(s->wake, "", 1) != 1 && errno != EAGAIN)
         warn(s, "whoever carries slices away has ended");
     return true;
@@ -148,10 +150,15 @@ static bool reap(struct slices *s, bool wait, bool *failed)
 
 static int begin_slice(struct slices *s, struct recording *recording, struct ct_error *err)
 {
+    struct server *server = recording->server;
     s->latest_ns = now_since_1970();
+    for (size_t i = 0; i < server->arenas.count; i++)
+        server->arenas.items[i].is_in_snapshot = server->arenas.items[i].is_gone;
     recording->snapshot = s->latest;
+    recording->for_slice = true;
     int status = collect_profile(recording, err);
     recording->snapshot = NULL;
+    recording->for_slice = false;
     CT_TRY(status);
     fflush(NULL);
     s->maker = fork();
@@ -169,10 +176,10 @@ static int begin_slice(struct slices *s, struct recording *recording, struct ct_
 
 /* ---- In the supervisor ----------------------------------------------------------------------- */
 
-bool slices_due(struct slices *s)
+bool slices_due(struct slices *s, struct server *server)
 {
     bool failed;
-    if (s->options->slices.every_s <= 0 || !reap(s, false, &failed))
+    if (s->options->slices.every_s <= 0 || !reap(s, server, false, &failed))
         return false;
     if (failed)
         warn(s, "its process failed");
@@ -221,8 +228,8 @@ int slices_begin(struct slices *s, const struct record_options *options,
     if (access(options->slices.folder, W_OK | X_OK) != 0)
         return ct_fail_errno(err, errno, "%s: no slices can be written there",
                              options->slices.folder);
-    s->base = must_format("%s/slices.base", server->folder.path);
-    s->latest = must_format("%s/slices.latest", server->folder.path);
+    s->base = must_format("%s/" SLICES_PREFIX "base", server->folder.path);
+    s->latest = must_format("%s/" SLICES_PREFIX "latest", server->folder.path);
     s->start_ns = now_since_1970();
     s->next_s = now_s() + options->slices.every_s;
     return options->slices.carry ? start_carrier(s, err) : CT_OK;
@@ -232,9 +239,9 @@ int slices_begin(struct slices *s, const struct record_options *options,
 static int finish(struct slices *s, struct recording *recording, struct ct_error *err)
 {
     bool failed;
-    reap(s, true, &failed);
+    reap(s, recording->server, true, &failed);
     CT_TRY(begin_slice(s, recording, err));
-    reap(s, true, &failed);
+    reap(s, recording->server, true, &failed);
     return failed ? ct_fail(err, "the last slice could not be written") : CT_OK;
 }
 
@@ -257,10 +264,18 @@ int slices_end(struct slices *s, struct recording *recording, struct ct_error *e
     return status;
 }
 
+bool slices_are_left(const char *folder)
+{
+    char *base = must_format("%s/" SLICES_PREFIX "base", folder);
+    bool left = access(base, F_OK) == 0;
+    free(base);
+    return left;
+}
+
 int slices_recover(const char *folder, const char *output, struct ct_error *err)
 {
-    char *base = must_format("%s/slices.base", folder);
-    char *latest = must_format("%s/slices.latest", folder);
+    char *base = must_format("%s/" SLICES_PREFIX "base", folder);
+    char *latest = must_format("%s/" SLICES_PREFIX "latest", folder);
     int status = CT_OK;
     struct stat written;
     if (stat(base, &written) == 0) {

@@ -12,6 +12,9 @@
 
 #include "record/collect.h"
 
+/* Files of such a name, in the folder of a recording, are snapshots. */
+#define SLICES_PREFIX "slices."
+
 struct slices {
     const struct record_options *options;
     char *base, *latest; /* snapshots: the one that was subtracted last, and the newest */
@@ -29,13 +32,16 @@ int slices_begin(struct slices *slices, const struct record_options *options,
                  const struct server *server, struct ct_error *err);
 
 /* Is it time for a slice? Also looks after the one that is being made. To be called often. */
-bool slices_due(struct slices *slices);
+bool slices_due(struct slices *slices, struct server *server);
 
 /* Makes a snapshot, and has a slice made of it. */
 void slices_take(struct slices *slices, struct recording *recording);
 
 /* The last slice, and then the end; waits for the carrier. On failure the snapshots stay. */
 int slices_end(struct slices *slices, struct recording *recording, struct ct_error *err);
+
+/* In a folder that was left behind: were there slices? */
+bool slices_are_left(const char *folder);
 
 /* In a folder that was left behind: subtracts what is in slices from a profile that was recovered,
  * if there were any. */

@@ -1,5 +1,7 @@
 #include "base/clock.h"
 #include "record/collect.h"
+#include "record/ended.h"
+#include "record/kept.h"
 #include "record/leftovers.h"
 #include "record/outside/outside_children.h"
 #include "record/outside/outside_run.h"
@@ -112,6 +114,13 @@ static void take_signal(int signals, pid_t child, struct recording *recording,
     }
 }
 
+/* Samples of the kernel's events are charged to threads by number; a trace has them one by one. */
+static bool needs_threads_apart(const struct record_options *options)
+{
+    const struct record_engine *engine = options->engine;
+    return options->perf.count || (engine->output && engine->output(options->engine_options));
+}
+
 /* Until the program has ended: answers, grows arenas, passes signals on. */
 static void supervise(struct server *server, pid_t child, int signals, struct recording *recording,
                       struct perf_samples *perf, struct witness *witness,
@@ -122,6 +131,7 @@ static void supervise(struct server *server, pid_t child, int signals, struct re
     const double looks_every_s = 0.1; /* by the clock: a turn may be one of thousands of answers */
     int descriptors[MOST_RINGS];
     struct stamp stamp = take_stamp();
+    struct ended past = {.is_off = needs_threads_apart(options)};
     double began_s = 0; /* to measure, after the start */
     double look_s = 0;  /* when to look around, after the start */
     for (;;) {
@@ -151,11 +161,13 @@ static void supervise(struct server *server, pid_t child, int signals, struct re
         }
         if (passed >= look_s) {
             server_look_around(server);
+            measure_ticks(recording, stamp);
+            ended_look(&past, recording);
             look_s = passed + looks_every_s;
         }
         if (wait[0].revents & POLLIN)
             take_signal(signals, child, recording, witness, stamp);
-        if (recording->slices && slices_due(recording->slices)) {
+        if (recording->slices && slices_due(recording->slices, server)) {
             measure_ticks(recording, stamp);
             slices_take(recording->slices, recording);
         }
@@ -165,6 +177,7 @@ static void supervise(struct server *server, pid_t child, int signals, struct re
             server_look_at_io(server, (uint64_t)child); /* as long as it can be looked at */
         if (wait4(child, &recording->wait_status, WNOHANG, &usage) == child) {
             measure_ticks(recording, stamp);
+            ended_wait(&past, recording);
             recording->has_usage = true;
             recording->utime_s =
                 (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6;
@@ -447,13 +460,6 @@ static uint64_t choose_period_ns(const struct record_options *options,
     return tick_ns ? tick_ns : seldom_ns;
 }
 
-/* Samples of the kernel's events are charged to threads by number; a trace has them one by one. */
-static bool needs_threads_apart(const struct record_options *options)
-{
-    const struct record_engine *engine = options->engine;
-    return options->perf.count || (engine->output && engine->output(options->engine_options));
-}
-
 static int open_server(struct server *server, const struct record_options *options,
                        struct ct_error *err)
 {
@@ -564,14 +570,19 @@ int record_recover(const char *folder, const char *output, struct ct_error *err)
                                      .rate_hz =
                                          server.period_ns ? 1000000000 / server.period_ns : 0,
                                      .command = none};
-    struct recording recording = {.options = &options, .server = &server, .wait_status = -1};
+    struct recording recording = {.options = &options,
+                                  .server = &server,
+                                  .for_slice = slices_are_left(folder),
+                                  .wait_status = -1};
     /* Asked before the profile is made: what ends meanwhile has written all it had by then. */
     size_t in_use = 0;
     for (size_t i = 0; i < server.arenas.count; i++)
         in_use += server_arena_in_use(&server, i);
     server_look_around(&server); /* for the CPU time of what goes on */
     measure_ticks(&recording, take_stamp());
-    int status = collect_profile(&recording, err);
+    int status = kept_settle(&server, err);
+    if (status == CT_OK)
+        status = collect_profile(&recording, err);
     if (status == CT_OK)
         status = slices_recover(server.folder.path, output, err);
     if (status == CT_OK && in_use)

@@ -33,7 +33,9 @@ static void note_processes(struct sheet *sheet)
 {
     const struct profile *p = sheet->view->profile;
     uint32_t count = profile_process_count(p);
-    uint64_t threads = 0;
+    uint64_t threads = 0, processes = 0;
+    for (uint32_t i = 0; i < count; i++)
+        processes += profile_process_lives(p, i);
     for (uint32_t i = 0; i < profile_thread_count(p); i++)
         threads += profile_thread_lives(p, i);
     char command[COMMAND_BYTES + 8] = "", ran[48] = "", more[96] = "";
@@ -52,8 +54,9 @@ static void note_processes(struct sheet *sheet)
         snprintf(ran, sizeof ran, " ran %.3f s",
                  (double)(process->end_ns - process->start_ns) / 1e9);
     used = (size_t)snprintf(more, sizeof more, "%s (pid %" PRIu32, ran, process->pid);
-    if (count > 1)
-        used += (size_t)snprintf(more + used, sizeof more - used, ", %" PRIu32 " processes", count);
+    if (processes > 1)
+        used +=
+            (size_t)snprintf(more + used, sizeof more - used, ", %" PRIu64 " processes", processes);
     snprintf(more + used, sizeof more - used, ", %" PRIu64 " thread%s)", threads,
              threads == 1 ? "" : "s");
     char *clean = text_clean(*command ? command : profile_string(p, process->command));

@@ -259,7 +259,10 @@ def run(*command, both=False):
         pass
     os.close(primary)
     out = b"" if both else process.stdout.read()
-    return process.wait(), out.decode(), shown.decode().replace("\r\n", "\n").splitlines()
+    lines = shown.decode().replace("\r\n", "\n").split("\n")
+    # Where something takes long, its progress was there before, and is written over.
+    lines = [line.split("\r")[-1].removeprefix("\x1b[K") for line in lines]
+    return process.wait(), out.decode(), [line for line in lines if line]
 
 status, out, shown = run("record", "sh", "says.sh")
 assert (status, out, shown[0]) == (3, "out\n", "err"), (status, out, shown)

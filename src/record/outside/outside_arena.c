@@ -9,13 +9,15 @@ struct outside_arena outside_arena_make(struct server *server, uint32_t pid, uin
                                         uint64_t start_ns, uint32_t window_bytes)
 {
     struct channel_message hello = {.pid = pid, .parent_pid = parent_pid};
-    struct outside_arena a = {server, SIZE_MAX};
+    struct outside_arena a = {.server = server};
     int fd = server_make_arena(server, &hello, pid, true);
     if (fd < 0)
         return a;
     close(fd);
-    a.index = server->arenas.count - 1;
-    struct arena_header *h = outside_header(&a);
+    const struct server_arena *made = &server->arenas.items[server->arenas.count - 1];
+    struct arena_header *h = made->header;
+    a.header = h;
+    a.number = made->number;
     h->start_ns = start_ns;
     h->source = SOURCE_OUTSIDE;
     h->window_bytes = window_bytes;
@@ -27,7 +29,7 @@ static void *take(const struct outside_arena *a, uint64_t bytes)
 {
     struct arena_header *h = outside_header(a);
     uint64_t at = h->used, size = (bytes + 7) & ~UINT64_C(7);
-    if (!server_arena_reserve(a->server, a->index, at + size))
+    if (!server_arena_reserve(a->server, a->number, at + size))
         return NULL;
     h->used = at + size;
     return (char *)h + at;
@@ -147,7 +149,7 @@ static void keep_time(const struct outside_arena *a, struct outside_tree *t, uin
         return;
     if (!has_room) {
         bool leaves_room = h->used + sizeof *t->times + TIME_LEAVES_BYTES <=
-                           a->server->arenas.items[a->index].room;
+                           server_arena_numbered(a->server, a->number)->room;
         t->times = h->time_chunks_left && leaves_room ? take(a, sizeof *t->times) : NULL;
         if (t->times) {
             h->time_chunks_left--;

@@ -8,10 +8,11 @@
 #include "base/key_set.h"
 #include "record/server.h"
 
-/* An arena is known by its index in the server. SIZE_MAX: there was no room for one. */
+/* The header is NULL if there was no room for an arena. */
 struct outside_arena {
     struct server *server;
-    size_t index;
+    struct arena_header *header;
+    uint32_t number; /* as in struct server_arena */
 };
 
 /* The contexts of a thread. */
@@ -28,7 +29,7 @@ struct outside_arena outside_arena_make(struct server *server, uint32_t pid, uin
 
 static inline struct arena_header *outside_header(const struct outside_arena *a)
 {
-    return a->server->arenas.items[a->index].header;
+    return a->header;
 }
 
 /* What is to be known of a module; its id is 0 when there was no room. */

@@ -210,10 +210,10 @@ bool outside_process_need_arena(struct outside_process *p, struct server *server
                                 uint64_t window_bytes)
 {
     if (p->has_arena)
-        return p->arena.index != SIZE_MAX;
+        return p->arena.header != NULL;
     p->arena =
         outside_arena_make(server, p->pid, p->parent_pid, p->start_ns, (uint32_t)window_bytes);
-    if (p->arena.index == SIZE_MAX) {
+    if (!p->arena.header) {
         server->without_arena++;
         return false;
     }

@@ -245,7 +245,7 @@ static void supervise(struct run *run)
             looked_s = now_s();
         }
         take_signal(run);
-        if (run->recording.slices && slices_due(run->recording.slices)) {
+        if (run->recording.slices && slices_due(run->recording.slices, run->recording.server)) {
             outside_read(&run->outside, false);
             slices_take(run->recording.slices, &run->recording);
         }
