@@ -199,12 +199,40 @@ static int parse_view(struct options *o, const char *name)
     return usage_error("report", "there is no view '%s'", name);
 }
 
+/* What an option without an argument switches on; NULL: it is another one. */
+static bool *flag_of(struct options *o, int option)
+{
+    switch (option) {
+    case OPTION_ASM:
+        return &o->report.assembly;
+    case OPTION_NO_DEMANGLE:
+        return &o->view.labels.keep_mangled;
+    case OPTION_FULL_NAMES:
+        return &o->report.full_names;
+    case OPTION_HOT_PATH:
+        return &o->report.hot_path;
+    case OPTION_IDLE:
+        return &o->report.with_idle;
+    case OPTION_RETURNS:
+        return &o->report.with_bounds;
+    case OPTION_NO_PAGER:
+        return &o->no_pager;
+    default:
+        return NULL;
+    }
+}
+
 /* One option. Returns 0 or the exit status. */
 static int take_option(struct options *o, int option)
 {
     static const char *const colors[] = {"auto", "always", "never", NULL};
     static const char *const sorts[] = {"", "self", "total", "name", NULL};
     int word;
+    bool *flag = flag_of(o, option);
+    if (flag) {
+        *flag = true;
+        return 0;
+    }
     switch (option) {
     case OPTION_VIEW:
         return parse_view(o, optarg);
@@ -214,9 +242,6 @@ static int take_option(struct options *o, int option)
         return choose_kind(o, REPORT_CALLEES, optarg);
     case OPTION_LINES:
         return choose_kind(o, REPORT_LINES, optarg);
-    case OPTION_ASM:
-        o->report.assembly = true;
-        return 0;
     case OPTION_SOURCE_DIR:
         vec_push(&o->source_folders, optarg);
         return 0;
@@ -242,12 +267,6 @@ static int take_option(struct options *o, int option)
     case OPTION_NO_INLINE:
         o->view.labels.fold_inlined = option == OPTION_NO_INLINE;
         return 0;
-    case OPTION_NO_DEMANGLE:
-        o->view.labels.keep_mangled = true;
-        return 0;
-    case OPTION_FULL_NAMES:
-        o->report.full_names = true;
-        return 0;
     case OPTION_MIN_SHARE:
         o->min_share_given = true;
         if (!parse_share(optarg, &o->report.min_share))
@@ -261,15 +280,6 @@ static int take_option(struct options *o, int option)
     case OPTION_DEPTH:
         if (!parse_number(optarg, &o->report.depth_max))
             return usage_error("report", "--depth: '%s' is not a number of levels", optarg);
-        return 0;
-    case OPTION_HOT_PATH:
-        o->report.hot_path = true;
-        return 0;
-    case OPTION_IDLE:
-        o->report.with_idle = true;
-        return 0;
-    case OPTION_RETURNS:
-        o->report.with_bounds = true;
         return 0;
     case OPTION_SORT:
         if ((word = find_word(optarg, sorts)) <= 0)
@@ -286,9 +296,6 @@ static int take_option(struct options *o, int option)
         if ((word = find_word(optarg, colors)) < 0)
             return usage_error("report", "--color: '%s' is not auto, always or never", optarg);
         o->color = (enum color_choice)word;
-        return 0;
-    case OPTION_NO_PAGER:
-        o->no_pager = true;
         return 0;
     default:
         vec_push(&o->refinements,

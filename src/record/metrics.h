@@ -16,14 +16,29 @@ struct metric_kind {
     uint64_t period; /* what a sample stands for; 0: that differs, or there are none */
 };
 
+struct metric_set;
+struct node_extra;
+
+/* A node whose values are asked for: NULL, it has extras only. */
+struct metric_node {
+    const struct metric_set *set;
+    const struct arena_node *node;
+    uint64_t heap_peak; /* the arena's */
+    const struct node_extra *extra;
+};
+
+/* A column's value for a node; `number`: which of those that share the function. */
+typedef uint64_t metric_value_fn(const struct metric_node *node, uint32_t number);
+
 struct metric_set {
     struct arena_header layout; /* what an arena must look like; an arena's own word is not taken */
     uint64_t period_ns;
     uint32_t count;
     struct {
-        uint32_t index;  /* in the profile */
-        uint32_t source; /* what it is made from: metrics.c */
-        uint64_t total;  /* so far; a damaged arena must not make it overflow */
+        uint32_t index; /* in the profile */
+        uint32_t number;
+        metric_value_fn *value;
+        uint64_t total; /* so far; a damaged arena must not make it overflow */
     } items[METRICS_MOST];
     uint32_t perf[PERF_MOST_EVENTS]; /* in the profile */
     uint32_t cpu;    /* the metric that facts about samples are about, or CTP_NONE */
@@ -50,8 +65,7 @@ struct node_extra {
     const uint64_t *perf;   /* of each perf event; NULL: nothing */
 };
 
-/* Writes all values of the next node. `heap_peak` is the arena's. A node of NULL has extras only.
- */
+/* Writes all values of the next node. */
 void metrics_write(struct metric_set *set, struct profile_writer *writer,
                    const struct arena_node *node, uint64_t heap_peak,
                    const struct node_extra *extra);

@@ -423,6 +423,47 @@ void sheet_path(struct sheet *sheet, const uint32_t *labels, uint32_t count, uin
     putc('\n', sheet->terminal->out);
 }
 
+/* The cells of a row that are as wide as the terminal has room: behind `used` columns and `space`.
+ */
+static size_t columns_left(const struct sheet *sheet, size_t used, size_t least)
+{
+    size_t all = sheet->terminal->columns;
+    return all > used + least ? all - used : least;
+}
+
+static void print_code(const struct sheet *sheet, const struct cell *cell, size_t used,
+                       const char *space)
+{
+    char *clean = text_clean(cell->text);
+    text_cut(clean, columns_left(sheet, used + strlen(space), NAME_LEAST_COLUMNS));
+    fprintf(sheet->terminal->out, "%s%s", *clean ? space : "", clean);
+    free(clean);
+}
+
+static void print_words(const struct sheet *sheet, const struct cell *cell, size_t column,
+                        size_t used, const char *space)
+{
+    bool last = is_last(sheet, column);
+    char *clean = text_clean(cell->text);
+    size_t width = sheet->widths[column], left = columns_left(sheet, used + 2, TEXT_LEAST_COLUMNS);
+    name_shorten(clean, last ? left : width, sheet->terminal->unicode);
+    size_t length = text_columns(clean);
+    fprintf(sheet->terminal->out, "%s%s%*s", space, clean,
+            last || length >= width ? 0 : (int)(width - length), "");
+    free(clean);
+}
+
+static void print_label(struct sheet *sheet, const struct cell *cell, size_t used,
+                        const char *space)
+{
+    const char *prefix = cell->prefix ? cell->prefix : "";
+    size_t taken = used + strlen(space) + text_columns(prefix);
+    char *name = sheet_label(sheet, (uint32_t)cell->number, !cell->same,
+                             columns_left(sheet, taken, NAME_LEAST_COLUMNS));
+    fprintf(sheet->terminal->out, "%s%s%s", space, prefix, name);
+    free(name);
+}
+
 static void print_text_row(struct sheet *sheet, const struct cell *cells)
 {
     FILE *out = sheet->terminal->out;
@@ -437,16 +478,9 @@ static void print_text_row(struct sheet *sheet, const struct cell *cells)
         case COLUMN_HIDDEN:
         case COLUMN_MACHINE_TEXT:
             continue;
-        case COLUMN_CODE: {
-            char *clean = text_clean(cell->text);
-            size_t left = sheet->terminal->columns > used + strlen(space) + NAME_LEAST_COLUMNS
-                              ? sheet->terminal->columns - used - strlen(space)
-                              : NAME_LEAST_COLUMNS;
-            text_cut(clean, left);
-            fprintf(out, "%s%s", *clean ? space : "", clean);
-            free(clean);
+        case COLUMN_CODE:
+            print_code(sheet, cell, used, space);
             continue;
-        }
         case COLUMN_PATH:
             fputs("\n", out);
             print_path(sheet, cell, used + 2);
@@ -485,29 +519,12 @@ static void print_text_row(struct sheet *sheet, const struct cell *cells)
             snprintf(text, sizeof text, "%" PRIu64, cell->number);
             fprintf(out, "%s%*s", space, columns, cell->same ? "" : text);
             break;
-        case COLUMN_TEXT: {
-            bool last = is_last(sheet, i);
-            char *clean = text_clean(cell->text);
-            size_t left = sheet->terminal->columns > used + 2 + TEXT_LEAST_COLUMNS
-                              ? sheet->terminal->columns - used - 2
-                              : TEXT_LEAST_COLUMNS;
-            name_shorten(clean, last ? left : sheet->widths[i], sheet->terminal->unicode);
-            size_t length = text_columns(clean);
-            fprintf(out, "%s%s%*s", space, clean,
-                    last || length >= sheet->widths[i] ? 0 : (int)(sheet->widths[i] - length), "");
-            free(clean);
+        case COLUMN_TEXT:
+            print_words(sheet, cell, i, used, space);
             break;
-        }
-        case COLUMN_LABEL: {
-            size_t taken = used + strlen(space) + (cell->prefix ? text_columns(cell->prefix) : 0);
-            size_t left = sheet->terminal->columns > taken + NAME_LEAST_COLUMNS
-                              ? sheet->terminal->columns - taken
-                              : NAME_LEAST_COLUMNS;
-            char *name = sheet_label(sheet, (uint32_t)cell->number, !cell->same, left);
-            fprintf(out, "%s%s%s", space, cell->prefix ? cell->prefix : "", name);
-            free(name);
+        case COLUMN_LABEL:
+            print_label(sheet, cell, used, space);
             continue;
-        }
         }
         used += strlen(space) + (size_t)columns;
         space = "  ";
