@@ -28,7 +28,7 @@ static const char usage_options[] =
     "                 --to is a time\n"
     "  --threads      threads apart; they are merged otherwise\n"
     "  --no-inline    without functions that were inlined; they are frames otherwise\n"
-    "  --no-demangle  names as the linker has them\n"
+    "  --no-demangle  mangled names\n"
     "  --help         this text\n";
 
 struct options {
@@ -82,7 +82,7 @@ static int unknown_format(const char *name)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", *names ? ", " : "",
                  format->name);
     if (!name)
-        return usage_error("export", "to which format? Say --to and one of %s", names);
+        return usage_error("export", "--to FORMAT is required: %s", names);
     return usage_error("export", "there is no format '%s'; there are: %s", name, names);
 }
 

@@ -9,29 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#define COMMAND_ROW(name, about) {#name, cmd_##name, about},
 static const struct command {
     const char *name;
     int (*run)(int argc, char **argv);
     const char *about;
-} commands[] = {
-    {"record", cmd_record, "run a program and write where its time goes"},
-    {"report", cmd_report, "show where the cost is: hot contexts, trees, functions"},
-    {"top", cmd_top, "look around in a profile, in the terminal"},
-    {"kctx", cmd_kctx, "the shortest caller chains that explain what hot functions cost"},
-    {"view", cmd_view, "look at a profile in a browser"},
-    {"html", cmd_html, "the same page as one file, to keep or to mail"},
-    {"export", cmd_export, "write a profile in another tool's format"},
-    {"import", cmd_import, "make a profile of what another tool measured"},
-    {"symbolize", cmd_symbolize, "add source lines and names from debug files that came later"},
-    {"diff", cmd_diff, "what changed from one profile to another, beyond noise"},
-    {"infer", cmd_infer, "contexts from stack heights, and a map of known paths"},
-    {"merge", cmd_merge, "many profiles as one"},
-    {"store", cmd_store, "profiles of many machines and days, in a PostgreSQL database"},
-    {"recover", cmd_recover, "make the profile of a recording that was killed"},
-    {"doctor", cmd_doctor, "what this machine allows, and whether a program can be recorded"},
-    {"map", cmd_map, "what is known of a program or library: functions and unwind rows"},
-    {"info", cmd_info, "what a profile holds, and how good it is"},
-};
+} commands[] = {COMMAND_LIST(COMMAND_ROW)};
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 

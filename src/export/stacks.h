@@ -23,7 +23,7 @@ struct stack_options {
     bool all_metrics;   /* then `metric` comes first, and the others behind it */
     bool threads;       /* apart, each a child of the root */
     bool inlined;       /* functions that were inlined are shown */
-    bool keep_mangled;  /* names as the linker has them */
+    bool keep_mangled;  /* mangled names */
     bool expand;        /* as frames of their own; else `line_labels` has them */
 };
 

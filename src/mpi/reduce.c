@@ -53,7 +53,7 @@ static void send_part(const struct part_header *header, int fd, int to)
     char *bytes = header->bytes
                       ? mmap(NULL, header->bytes, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0)
                       : NULL;
-    if (bytes == MAP_FAILED) { /* announced, and not to be had: nobody can go on */
+    if (bytes == MAP_FAILED) { /* announced, and not to be had: no rank can go on */
         fprintf(stderr, "calltrail-mpi: a part cannot be mapped: %s\n", strerror(errno));
         MPI_Abort(MPI_COMM_WORLD, 1);
     }

@@ -1,7 +1,7 @@
 /*
  * Names as people write them: C++ (Itanium ABI) and Rust (both manglings) by GNU's demangler.
  *
- * Profiles keep names as the linker has them. Whatever shows names goes through here.
+ * Profiles keep mangled names. Whatever shows names goes through here.
  */
 #ifndef NAMES_DEMANGLE_H
 #define NAMES_DEMANGLE_H

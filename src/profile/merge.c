@@ -50,7 +50,7 @@ void merge_free(struct merge *m)
     free(m);
 }
 
-/* What the records of the profile at hand became: numbers of the merge, by their own. */
+/* What the records of the current profile became: numbers of the merge, by their own. */
 struct addition {
     struct merge *merge;
     const struct profile *profile;

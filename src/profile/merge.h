@@ -55,7 +55,7 @@ uint64_t merge_samples_of(const struct profile *profile, uint32_t metric);
 
 /*
  * Adds the contexts and values of a profile, and nothing else: its processes, threads, epochs and
- * metrics were added before, by profiles that may have had no nodes. For whoever keeps sums of
+ * metrics were added before, by profiles that may have had no nodes. For callers that keep sums of
  * values apart from what profiles say of themselves.
  */
 int merge_add_costs(struct merge *merge, const struct profile *profile, struct ct_error *err);

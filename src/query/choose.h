@@ -1,5 +1,5 @@
 /*
- * Functions by what somebody typed: the name, what a report showed of it, its base name, a part of
+ * Functions by what was typed: the name, what a report showed of it, its base name, a part of
  * it, or a regular expression.
  *
  * The first of these that finds anything counts, so that `main` is main and not domain. Functions

@@ -40,7 +40,7 @@ enum label_identity {
 
 struct label_options {
     enum label_identity identity;
-    bool keep_mangled; /* names as the linker has them */
+    bool keep_mangled; /* mangled names */
     bool fold_inlined; /* what was inlined is part of the function that it was inlined into */
 };
 
@@ -109,7 +109,7 @@ const char *label_neighbour(const struct labels *labels, uint32_t label);
 /* Whether it is code that has a name that people may ask for. */
 bool label_is_code(const struct labels *labels, uint32_t label);
 
-/* How well a label is what somebody typed, with or without " [module]" behind it. Only code is. */
+/* How well a label is what was typed, with or without " [module]" behind it. Only code is. */
 enum name_match label_match(const struct labels *labels, uint32_t label, const char *typed);
 
 /* The part of a path behind the last slash; all of it where that would be nothing. */

@@ -1,5 +1,5 @@
 /*
- * The parts of a function's name, and whether it answers to what somebody typed.
+ * The parts of a function's name, and whether it answers to what was typed.
  *
  * A demangled name is long: `void std::sort<It>(It, It)`. People say `std::sort`, or `sort`, or
  * copy what a report showed them, where some of it was replaced by an ellipsis.

@@ -1,5 +1,5 @@
 /*
- * Unfolding: a tree of functions of which only what somebody asked for exists.
+ * Unfolding: a tree of functions of which only what was asked for exists.
  *
  * A row is a function; it stands for the contexts that look the same from where the tree began. The
  * rows below it, its callees or its callers, are made when they are asked for, so that a tree with

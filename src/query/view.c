@@ -302,7 +302,7 @@ int view_open(const struct profile *profile, const struct view_options *options,
     CT_TRY(profile_verify_values(profile, out->metric, err));
     out->callers_kept = callers_kept(profile, out->metric);
     struct idle idle = {0};
-    /* Whoever chooses threads wants to see them. */
+    /* Threads that were chosen are shown. */
     if (options->fold_idle && options->grouping == GROUP_NOTHING && !options->thread &&
         !options->process && !options->phase)
         CT_TRY(idle_find(profile, out->metric, &idle, err));

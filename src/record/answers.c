@@ -2,8 +2,8 @@
  * What processes ask for: an arena, the map of a module, its edit plan.
  *
  * A map or a plan that is not in the cache takes long to make: 20 seconds for the largest modules.
- * A child process makes it, and whoever asked is answered from the cache when that has ended; the
- * others get their answers, and their arenas grow, meanwhile.
+ * A child process makes it, and the process that asked is answered from the cache when that has
+ * ended; the others get their answers, and their arenas grow, meanwhile.
  */
 #include "record/server.h"
 
@@ -170,7 +170,8 @@ static pid_t find_maker(struct server *s, uint32_t kind, const struct stat *file
     return maker;
 }
 
-/* Does whoever asked for this have to wait? Then both descriptors are kept until the answer. */
+/* Does the process that asked for this have to wait? Then both descriptors are kept until the
+ * answer. */
 static bool waits(struct server *s, uint32_t kind, int file, int fd)
 {
     char path[PATH_BYTES];

@@ -29,7 +29,7 @@ static uint64_t folder_bytes(const char *path)
     return sum;
 }
 
-/* What the header of the first arena says, by reading alone: whoever recovers the folder at this
+/* What the header of the first arena says, by reading alone: a recover of the folder at this
  * moment has its lock. */
 static void name_program(const char *path, char *text, size_t room)
 {

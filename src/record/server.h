@@ -118,11 +118,11 @@ int server_reopen(struct server *server, const char *folder, struct ct_error *er
  * folder. */
 char *server_runtime_link(const struct server *server);
 
-/* Answers whoever is waiting, and goes on. To be called when a listener is readable, and every few
+/* Answers what is waiting, and goes on. To be called when a listener is readable, and every few
  * milliseconds. */
 void server_answer(struct server *server);
 
-/* Whoever still waits gets no answer. */
+/* What still waits gets no answer. */
 void server_stop_making(struct server *server);
 
 /*

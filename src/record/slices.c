@@ -144,7 +144,7 @@ static bool reap(struct slices *s, struct server *server, bool wait, bool *faile
     for (size_t i = 0; i < server->arenas.count; i++)
         server->arenas.items[i].is_in_slice |= server->arenas.items[i].is_in_snapshot;
     if (s->wake >= 0 && write(s->wake, "", 1) != 1 && errno != EAGAIN)
-        warn(s, "whoever carries slices away has ended");
+        warn(s, "the process that moves slices away has ended");
     return true;
 }
 
@@ -200,7 +200,7 @@ static int start_carrier(struct slices *s, struct ct_error *err)
     const struct record_slices *wanted = &s->options->slices;
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
-        return ct_fail_errno(err, errno, "no pipe to whoever carries slices away");
+        return ct_fail_errno(err, errno, "no pipe to the process that moves slices away");
     fflush(NULL);
     s->carrier = fork();
     if (s->carrier == 0) {

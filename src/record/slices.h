@@ -18,7 +18,7 @@
 struct slices {
     const struct record_options *options;
     char *base, *latest; /* snapshots: the one that was subtracted last, and the newest */
-    uint64_t start_ns;   /* of the slice at hand, since 1970 */
+    uint64_t start_ns;   /* of the current slice, since 1970 */
     uint64_t latest_ns;  /* when the newest snapshot was made */
     double next_s;
     pid_t maker; /* of a slice; 0: none */

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Tells which signals have come since it was last asked. It ends with whoever asks. */
+/* Tells which signals have come since it was last asked. It ends with the process that asks. */
 static void testify(int line)
 {
     const struct timespec none = {0};
@@ -37,7 +37,8 @@ void witness_begin(struct witness *w)
     sigprocmask(SIG_SETMASK, &all, &before);
     pid_t pid = fork();
     if (pid == 0) {
-        /* Whoever waits for the end of a pipe or a file of ours must not wait for this process. */
+        /* A process that waits for the end of a pipe or a file of ours must not wait for this
+         * process. */
         dup2(ends[1], 0);
         closefrom(1);
         testify(0);

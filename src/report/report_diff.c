@@ -265,7 +265,8 @@ static void print_rows(const struct page *page)
     for (size_t i = 0; i < count; i++)
         print_row(page, &diff->rows.items[i], widths);
     if (count < diff->rows.count)
-        print_note(page, "and %zu more with less change (--limit)", diff->rows.count - count);
+        print_note(page, "%zu smaller change%s hidden (--limit)", diff->rows.count - count,
+                   diff->rows.count - count == 1 ? "" : "s");
 }
 
 /* What the numbers are worth. */

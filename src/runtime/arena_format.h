@@ -34,7 +34,7 @@ enum {
 enum arena_loss {
     LOST_NO_ROOM,   /* the arena was full */
     LOST_NO_THREAD, /* the signal came to a thread that is not known */
-    LOST_BUSY,      /* no time: the samples before it were dear; made good by the next one */
+    LOST_BUSY,      /* no time: the samples before it were expensive; made good by the next one */
     LOST_IN_RING,   /* the kernel had no room for it (from outside) */
     ARENA_LOSSES = 8
 };

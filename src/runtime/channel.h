@@ -12,7 +12,7 @@ bool channel_set_address(const char *value);
 /* How many filters for system calls the supervisor itself has, by the same value. */
 unsigned channel_filters(const char *value);
 
-/* Says hello and maps the arena. False: not to be recorded, or nobody is there. */
+/* Says hello and maps the arena. False: not to be recorded, or no supervisor answered. */
 bool channel_attach(void);
 
 /* The map of a file that is open here: its bytes, mapped read-only, or NULL. */
@@ -40,7 +40,7 @@ const void *channel_ask_plan(int file, const char *path, size_t *bytes);
 /*
  * Can the runtime be in the program of a file? If not, the supervisor expects this process to run
  * it, until it hears that it did not. `in_own_memory`: not in a child of vfork, which may write to
- * its stack only. Nobody is there, or answers: no.
+ * its stack only. No supervisor answers: no.
  */
 bool channel_may_host(int file, bool in_own_memory);
 void channel_say_not_run(void);

@@ -7,7 +7,7 @@
  * - A handler of the program may come in between, and make calls of its own: what they cost is
  *   charged to the thread's root, and counted as without context.
  * - That handler may never come back (longjmp). Then the frame that was at the tree is gone: seen
- *   by whoever comes next and is further up the same stack.
+ *   by the next call that is further up the same stack.
  *
  * Nothing here allocates, locks, or sets errno. A thread has a second set of arrays for these
  * walks, so that what the samples know of its stack, and their marks, stay as they are.
@@ -39,7 +39,8 @@ uint32_t charge_label(uint32_t node, enum arena_label label);
 /* Adds to a value of a node (0: nowhere). */
 void charge_add(uint32_t node, enum arena_value value, uint64_t amount);
 
-/* The calling thread's way through the points of memory (heap.c), close at hand: every call looks.
+/* The calling thread's way through the points of memory (heap.c), in thread-local memory: every
+ * call looks.
  */
 struct memory_points {
     uint64_t left;   /* bytes to the next point; 0: unknown thread, or each byte is one */

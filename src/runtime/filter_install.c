@@ -5,7 +5,7 @@
  *
  * Even those few are tried out on the filter, before it is installed. Where one of them would not
  * go through, the samples end there: the program lives, and the rest of its time is lost. The same
- * for a filter that was there at the start, which nobody can read, and for strict mode.
+ * for a filter that was there at the start, which cannot be read, and for strict mode.
  */
 #include "runtime/filter_install.h"
 

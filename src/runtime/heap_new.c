@@ -44,7 +44,7 @@ static void *new_without(size_t bytes, size_t alignment)
             free(memory);                                                                          \
     }
 
-/* Their names as the linker has them: w is new, a is new[]; m a size, St11align_val_t an alignment,
+/* Their mangled names: w is new, a is new[]; m a size, St11align_val_t an alignment,
  * RKSt9nothrow_t the word std::nothrow. */
 NEW(_Znwm, 0, (size_t bytes), (bytes))
 NEW(_Znam, 0, (size_t bytes), (bytes))

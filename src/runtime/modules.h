@@ -13,12 +13,12 @@ void modules_refresh(void);
 /* Has the dynamic linker call modules_refresh whenever it has loaded or unloaded something. */
 void modules_watch(void);
 
-/* The linker's code is its own again; what is loaded from now on is not known. Who holds the code
- * calls this last: a thread that unloads a module must not get past. */
+/* The linker's code is its own again; what is loaded from now on is not known. The thread that
+ * holds the code calls this last: a thread that unloads a module must not get past. */
 void modules_unwatch(void);
 
-/* Holds the code of all modules as it is: none comes or goes meanwhile, and nobody else puts it
- * back. False: not now; the linker is at work, or somebody else. */
+/* Holds the code of all modules as it is: none comes or goes meanwhile, and no other thread puts
+ * it back. False: not now; the linker is at work, or another thread. */
 bool modules_hold(void);
 void modules_let_go(void);
 

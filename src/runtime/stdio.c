@@ -1,8 +1,8 @@
 /*
- * Stand-ins for stdio (-e io). Its buffers are filled and written out inside libc, where nobody can
- * stand in: so a call is charged with the bytes that it takes from a buffer or puts into one, which
- * is what people want to know of it anyway. What the kernel counts beyond that (read ahead, buffers
- * that macros fill) is not attributed.
+ * Stand-ins for stdio (-e io). Its buffers are filled and written out inside libc, where no
+ * stand-in can stand in: so a call is charged with the bytes that it takes from a buffer or puts
+ * into one, which is what people want to know of it anyway. What the kernel counts beyond that
+ * (read ahead, buffers that macros fill) is not attributed.
  *
  * Calls with variable arguments may get floating-point ones: this file is compiled with vector
  * registers, unlike all others.

@@ -84,7 +84,7 @@ struct thread {
     void *argument;
 };
 
-/* The list of all threads, which nobody changes until it is unlocked. */
+/* The list of all threads, which does not change until it is unlocked. */
 struct thread *threads_lock(void);
 void threads_unlock(void);
 

@@ -35,8 +35,8 @@ int store_open(const char *url, struct store *store, struct ct_error *err);
 
 /*
  * Adds the profile in a file, in one transaction. A file with the same bytes is in the store once,
- * whoever adds it and however often: `is_new` says whether it was this time. It gets the labels
- * host and program from the profile, unless they are given.
+ * by whichever client and however often it is added: `is_new` says whether it was this time. It
+ * gets the labels host and program from the profile, unless they are given.
  */
 int store_add(struct store *store, const char *path, const struct store_labels *labels,
               bool *is_new, struct ct_error *err);

@@ -159,7 +159,7 @@ static int settle(struct addition *a, enum content_kind kind, struct ct_error *e
     if (missing && !a->has_lock) {
         CT_TRY(db_run(a->store, "SELECT pg_advisory_xact_lock(7309453, 1)", err));
         a->has_lock = true;
-        CT_TRY(look_up(a, kind, &missing, err)); /* somebody may have been faster */
+        CT_TRY(look_up(a, kind, &missing, err)); /* another client may have been faster */
     }
     return missing ? write_new(a, kind, err) : CT_OK;
 }
@@ -451,7 +451,7 @@ int store_add(struct store *store, const char *path, const struct store_labels *
     }
     if (status == CT_OK && (make_partition(&a, &why) != CT_OK ||
                             add_in_transaction(&a, labels, is_new, &why) != CT_OK)) {
-        store->day = 0; /* somebody may have dropped it */
+        store->day = 0; /* another client may have dropped it */
         status = ct_fail(err, "%s: not added: %s", path, why.text);
     }
     profile_close(&profile);

@@ -121,7 +121,7 @@ static void add_function(struct content *c, uint32_t i)
 }
 
 /* With all that is known of the place: where one profile knows more than another, they have two
- * frames, and whoever sums up chooses, as merging does. */
+ * frames, and the sum chooses, as merging does. */
 static void add_frame(struct content *c, uint32_t i)
 {
     const struct ctp_frame *f = profile_frame(c->profile, i);

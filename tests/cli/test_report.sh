@@ -300,7 +300,7 @@ refused unknown-option 2 "unknown option '--frobnicate'" report --frobnicate fix
 refused no-value 2 '--limit needs a value' report fixed.ctp --limit
 refused no-value-export 2 '-o needs a value' export --to folded fixed.ctp -o
 refused two-files 2 'one file at a time' report fixed.ctp other.ctp
-refused no-format 2 'to which format' export fixed.ctp
+refused no-format 2 '--to FORMAT is required' export fixed.ctp
 refused format 2 "there is no format 'pdf'" export --to pdf fixed.ctp
 refused export-metric 1 "the nearest is 'malloc'" export --to folded --metric maloc fixed.ctp
 

@@ -109,7 +109,7 @@ sample_entry:
         .cfi_endproc
         .size sample_entry, . - sample_entry
 
-/* The same signal, sent by somebody else: it is for the program's handler, if there is one. */
+/* The same signal, sent by another process: it is for the program's handler, if there is one. */
         .type foreign, @function
 foreign:
         .cfi_startproc

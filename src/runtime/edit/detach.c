@@ -2,14 +2,14 @@
  * Puts the original code back while the program runs, whatever its threads do.
  *
  * Nothing is written to the code. A second mapping of the module's file, made when the module was
- * edited, takes the place of the first in one system call: whoever wants to run code there at that
- * moment waits in the kernel until it is done, so every instruction is either the old or the new
- * one.
+ * edited, takes the place of the first in one system call: a thread that wants to run code there at
+ * that moment waits in the kernel until it is done, so every instruction is either the old or the
+ * new one.
  *
  * All edits but one kind change whole instructions into one, so that a thread, wherever it stopped,
  * finds an instruction there. The one kind is the room that short sites hop to, between functions
  * or in the place of other instructions. That is put back later, when every thread has gone on or
- * sleeps in the kernel: then nobody can be on the way through it. The stubs stay where they are.
+ * sleeps in the kernel: then no thread can be on the way through it. The stubs stay where they are.
  */
 #include "runtime/edit/detach.h"
 

@@ -1,6 +1,6 @@
 /*
  * What stubs do to the stack, by rows: the emitter writes one whenever an instruction changes it.
- * Whoever finds a thread in a stub gets out of it by these: samples, unwinders, debuggers
+ * What finds a thread in a stub gets out of it by these: samples, unwinders, debuggers
  * (stub_region.h). At a place of a stub whose row is r, the interrupted function has
  *
  *     rsp             rsp + 8 * r.words

@@ -7,8 +7,8 @@
 struct emitter;
 
 /*
- * Code that stubs call and that runs with signals: no sample may come there, since nobody could
- * walk out of it. Such functions call only each other.
+ * Code that stubs call and that runs with signals: no sample may come there, since no walk
+ * gets out of it. Such functions call only each other.
  */
 #define STUB_TEXT __attribute__((section("stub_text"), used, noinline))
 

@@ -21,14 +21,14 @@ struct callee {
 
 /* How a function was entered. */
 struct entered {
-    uint32_t site;     /* its number; 0: in no way that the parent's record has a place for */
-    uint64_t target;   /* where it led */
-    bool is_indirect;  /* the site may have several callees */
-    bool is_leaf;      /* what was entered calls nothing */
-    uint64_t ret;      /* its return address, if whoever puts that there writes the mirror, too */
-    uint32_t flags;    /* enum record_flags */
-    uint32_t slot;     /* low half of the address of its return address */
-    uint64_t site_key; /* for the arena: of the return address, or of the tail jump */
+    uint32_t site;    /* its number; 0: in no way that the parent's record has a place for */
+    uint64_t target;  /* where it led */
+    bool is_indirect; /* the site may have several callees */
+    bool is_leaf;     /* what was entered calls nothing */
+    uint64_t ret; /* its return address, if the code that puts that there writes the mirror, too */
+    uint32_t flags;       /* enum record_flags */
+    uint32_t slot;        /* low half of the address of its return address */
+    uint64_t site_key;    /* for the arena: of the return address, or of the tail jump */
     struct callee callee; /* the function that was entered */
 };
 

@@ -273,8 +273,8 @@ static bool look_at_frames(struct thread *t, const struct walk_modules *modules)
 }
 
 /*
- * Marks that the walk has passed on its way: those on this stack come off, whosesoever they were,
- * so that a stack has one mark.
+ * Marks that the walk has passed on its way: those on this stack come off, of whatever thread they
+ * are, so that a stack has one mark.
  */
 static void take_off(struct thread *t, const struct marks_met *met)
 {
@@ -334,7 +334,7 @@ void trampoline_mark(struct thread *t, const struct walk_modules *modules, struc
         t->mark.set = false; /* what is known of its frames has been written over */
         return;
     }
-    /* No mark comes or goes where somebody is in the middle of looking at it. */
+    /* No mark comes or goes where an unwinder is in the middle of looking at it. */
     if (look_at_frames(t, modules) || met->in_trampoline ||
         modules_role(modules, s->frames[s->count - 1].module) == ROLE_OURS) {
         t->mark.set = joined;
@@ -377,7 +377,7 @@ void *trampoline_bounce(uint32_t number, uint64_t sp)
     struct mark *m = &trampoline_marks[number];
     uint64_t slot = sp - 8, state = m->state;
     if (state != MARK_BEING_SET && (state & ~(uint64_t)MARK_DEAD) != slot)
-        return NULL; /* taken by somebody else since the stub has read it */
+        return NULL; /* taken by another thread since the stub has read it */
     struct thread *t = owner_here(m);
     void *exception = m->exception;
     bool is_ours = guest->arena && m->process == process_number && !exception;

@@ -9,7 +9,7 @@
  *
  * What keeps the program safe:
  *
- * - The real address is found by which stub was hit, so whoever comes by, on whatever thread, goes
+ * - The real address is found by which stub was hit, so a return there, on whatever thread, goes
  *   the right way. What a thread remembers of its mark is only used after a look at the table and
  *   at the slot.
  * - A slot is only written on the stack that is running: by the sample that has just walked it, by

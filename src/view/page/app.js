@@ -66,7 +66,7 @@ class App {
         this.draw();
     }
 
-    // Back, forward, or an address that somebody typed.
+    // Back, forward, or an address that was typed.
     arrive() {
         if (location.hash === this.written)
             return;
