@@ -375,6 +375,10 @@ static void enter(struct encode_thread *t, const struct slow_frame *f)
 {
     struct call c;
     call_at(f, &c);
+    /* An earlier call by this site, in another context, may have had its frame in the same place.
+     */
+    if (!c.is_tail)
+        word_put(c.new_slot, 0, c.ret);
     uint64_t own = find_own(t, f, &c);
     uint32_t callee = own ? encode_callee(t, c.target) : GRAPH_NONE;
     if (callee == GRAPH_NONE)
