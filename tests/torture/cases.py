@@ -406,7 +406,7 @@ def launches(*words):
 
 
 # What only --full runs: the others of its row show nearly as much.
-LONG = """r40_exec_thread r06_masks r07_spawn r07_popen r07_clone r07_fork_tree r08_detached
+LONG = """r38_contexts r40_exec_thread r06_masks r07_spawn r07_popen r07_clone r07_fork_tree r08_detached
 r10_throw_clang r10_throw_static_unwinder r11_longjmp_chk r15_backtrace r16_segv r16_abort r16_term r16_exec
 r17_tls_surplus r18_folder r18_not_in_path r19_files r19_memory r19_few_files r43_contexts
 r43_small_shm r43_launched_fsize r45_user r45_pid r45_session r45_setuid r02_huge_fork
@@ -520,6 +520,7 @@ CASES = [
     Case("r11_longjmp_chk", "r11_longjmp.c", flags=["-O2", "-D_FORTIFY_SOURCE=2"]),
     Case("r11_async", checks=[ms("afterwards", 100), few_lost]),
     Case("r12_coroutines", checks=[ms("in_coroutine", 50, below="body")]),
+    Case("r12_ends_at_zero", checks=[ms("in_first", 60, below="first"), ms("in_first", 0, 0, below="main")]),
     Case("r12_bare_coroutines", checks=[ms("in_coroutine", 50, below="body")]),
     *ways("r12_reused_stacks", "r12_reused_stacks.c", *LEVELS[:2]),
     *ways("r12_copied_stacks", "r12_copied_stacks.c", *LEVELS[:2],
@@ -648,6 +649,8 @@ CASES = [
           ("gcc_push", "cc", ["-Os", "-mpush-args", "-mno-accumulate-outgoing-args"])),
     *ways("r47_cold", "r47_cold.c", *LEVELS,
           ("gcc_sections", "cc", ["-O2", "-freorder-functions", "-ffunction-sections"])),
+    # 38: too many contexts
+    Case("r38_contexts", flags=["-O1"], notes="contexts: what came later"),
     # 43: limits on files and shared memory
     Case("r43_contexts"),
     Case("r43_fsize", "r43_contexts.c", arguments=["fsize"]),
