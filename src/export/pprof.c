@@ -10,6 +10,7 @@
 #include "export/export.h"
 #include "export/protobuf.h"
 #include "export/text_table.h"
+#include "query/facts.h"
 
 #include <string.h>
 #include <zlib.h>
@@ -129,8 +130,9 @@ static void write_types(struct pprof *p)
     add_part(p, PROFILE_PERIOD_TYPE);
     message_number(&p->profile, PROFILE_PERIOD, profile_metric(s->profile, s->metrics[0])->period);
     message_number(&p->profile, PROFILE_TIME_NS, process->start_ns);
-    if (process->end_ns > process->start_ns)
-        message_number(&p->profile, PROFILE_DURATION_NS, process->end_ns - process->start_ns);
+    uint64_t end_ns = first_process_at_end(s->profile)->end_ns;
+    if (end_ns > process->start_ns)
+        message_number(&p->profile, PROFILE_DURATION_NS, end_ns - process->start_ns);
     message_number(&p->profile, PROFILE_COMMENT, text(p, "calltrail " CALLTRAIL_VERSION));
     message_number(&p->profile, PROFILE_DEFAULT_TYPE, text(p, stack_metric_name(s, 0)));
 }

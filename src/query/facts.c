@@ -21,6 +21,23 @@ bool metric_number(const struct view *view, const char *key, double *out)
            profile_number(view->profile, key, out);
 }
 
+const struct ctp_process *first_process_at_end(const struct profile *profile)
+{
+    uint32_t count = profile_process_count(profile);
+    const struct ctp_process *process = count ? profile_process(profile, 0) : NULL;
+    for (uint32_t i = 1; i < count; i++)
+        if (profile_process(profile, i)->pid == process->pid)
+            process = profile_process(profile, i);
+    return process;
+}
+
+double first_process_life(const struct profile *profile)
+{
+    const struct ctp_process *last = first_process_at_end(profile);
+    uint64_t start_ns = last ? profile_process(profile, 0)->start_ns : 0;
+    return start_ns && last->end_ns > start_ns ? (double)(last->end_ns - start_ns) / 1e9 : 0;
+}
+
 uint64_t cost_without_callers(const struct view *view)
 {
     const struct tree *tree = &view->tree;

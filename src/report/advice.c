@@ -227,10 +227,7 @@ static void about_waiting(const struct view *view, struct advice *a)
     double user, system;
     if (!cpu_times(view, &user, &system))
         return;
-    const struct ctp_process *first = profile_process(p, 0);
-    double ran = first->start_ns && first->end_ns > first->start_ns
-                     ? (double)(first->end_ns - first->start_ns) / 1e9
-                     : 0;
+    double ran = first_process_life(p);
     double waiting = ran > SECONDS_LEAST ? 100 * (1 - (user + system) / ran) : 0;
     if (waiting > WAITING_MOST && profile_find_metric(p, "wall") == CTP_NONE)
         say(a, false,

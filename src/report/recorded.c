@@ -14,14 +14,10 @@ enum { NODES_MOST = 2000000 };
 /* How the first process ended; "" while it runs. */
 static void how_it_ended(const struct profile *p, char *text, size_t room)
 {
-    const struct ctp_process *process = profile_process_count(p) ? profile_process(p, 0) : NULL;
+    const struct ctp_process *process = first_process_at_end(p);
     text[0] = '\0';
     if (!process)
         return;
-    /* It may have become another program: the last of those has ended. */
-    for (uint32_t i = 1; i < profile_process_count(p); i++)
-        if (profile_process(p, i)->pid == process->pid)
-            process = profile_process(p, i);
     const char *name = path_file(profile_string(p, process->command));
     if (process->exit_kind == CTP_EXIT_STATUS)
         snprintf(text, room, "; %.60s exited with status %" PRIu32, name, process->exit_value);

@@ -50,9 +50,8 @@ static void note_processes(struct sheet *sheet)
     }
     if (!process)
         return;
-    if (process->start_ns && process->end_ns > process->start_ns)
-        snprintf(ran, sizeof ran, " ran %.3f s",
-                 (double)(process->end_ns - process->start_ns) / 1e9);
+    if (first_process_life(p) > 0)
+        snprintf(ran, sizeof ran, " ran %.3f s", first_process_life(p));
     used = (size_t)snprintf(more, sizeof more, "%s (pid %" PRIu32, ran, process->pid);
     if (processes > 1)
         used +=

@@ -85,6 +85,16 @@ check "and listed" holds "len(p['processes']) >= 5 and p['verify_differ'] == p['
 check "the environment is the program's" same sh -c 'env | grep -v ^_='
 check "so are the descriptors" same sh -c 'ls /proc/self/fd | wc -l'
 check "death by a signal is passed on" bash -c "'$CALLTRAIL' record -o '$work/p.ctp' sh -c 'kill -9 \$\$'; [ \$? -eq 137 ]"
+cat >"$work/exec.py" <<'P'
+import json, subprocess, sys
+calltrail, path, program = sys.argv[1:]
+subprocess.run([calltrail, "record", "-o", path, "sh", "-c", f"exec sh -c 'exec {program}'"], stdout=subprocess.DEVNULL)
+processes = json.loads(subprocess.run([calltrail, "info", "--json", path], capture_output=True, check=True).stdout)["processes"]
+assert len(processes) == 3 and len({one["pid"] for one in processes}) == 1, processes
+said = subprocess.run([calltrail, "report", path], capture_output=True, check=True).stdout.decode()
+assert f" ran {(processes[2]['end_ns'] - processes[0]['start_ns']) / 1e9:.3f} s (" in said, said
+P
+check "a program that became others ran until the last of them ended" python3 "$work/exec.py" "$CALLTRAIL" "$work/p.ctp" "$work/burn"
 check "no-follow leaves children out" bash -c "'$CALLTRAIL' record --no-follow -o '$work/p.ctp' sh -c 'true; /bin/true; exit 0'"
 check "one process then" holds "len(p['processes']) == 1"
 check "a delay longer than the run gives no samples" bash -c "'$CALLTRAIL' record --delay 100 -o '$work/p.ctp' '$work/burn' | grep -q done"

@@ -156,7 +156,7 @@ def check_state(page, calltrail, profile, state, options, function):
     return True
 
 
-# The flame graph in order of time, and the same made of lists of labels: frames as [label or thread, total, self, frames].
+# The flame graph in order of time, and the same made of lists of labels: frames as [label or thread, what its parent has before it, total, self, frames].
 IN_ORDER = """
 window.inOrder = (words) => {
     const state = { ...freshState(), ...words }, range = rangeOf(state), [profile] = all.profiles;
@@ -177,22 +177,26 @@ window.inOrder = (words) => {
     });
     const sum = (list) => list.reduce((all, one) => all + one.value, 0);
     const frames = (list, depth) => {
-        const runs = [];
+        const runs = [], offsets = [];
+        let earlier = 0;
         list.forEach((one, i) => {
+            const offset = earlier;
+            earlier += one.value;
             if (one.stack.length <= depth)
                 return;
             const before = list[i - 1];
             if (before && before.stack.length > depth && before.stack[depth] === one.stack[depth])
                 runs[runs.length - 1].push(one);
             else
-                runs.push([one]);
+                runs.push([one]), offsets.push(offset);
         });
-        return runs.map((run) => [run[0].stack[depth], sum(run), sum(run.filter((one) => one.stack.length === depth + 1)), frames(run, depth + 1)]);
+        return runs.map((run, i) => [run[0].stack[depth], offsets[i], sum(run), sum(run.filter((one) => one.stack.length === depth + 1)), frames(run, depth + 1)]);
     };
     const sorted = [...lists.entries()].map(([thread, list]) => [thread, list.sort((a, b) => a.at - b.at)]).sort((a, b) => sum(b[1]) - sum(a[1]));
-    const wanted = sorted.length === 1 ? frames(sorted[0][1], 0) : sorted.map(([thread, list]) => [String(profile.threads[thread]?.[1] ?? "none"), sum(list), 0, frames(list, 0)]);
+    const wanted = sorted.length === 1 ? frames(sorted[0][1], 0) : sorted.map(([thread, list], i) => [String(profile.threads[thread]?.[1] ?? "none"),
+        sorted.slice(0, i).reduce((all, [, before]) => all + sum(before), 0), sum(list), 0, frames(list, 0)]);
     const root = inOrderOfTime(profile, metric, state, range, all.placed(state));
-    const shown = (row) => [row.label ?? /\\((\\d+)\\)$/.exec(row.text)?.[1] ?? "none", row.total, row.label === null ? 0 : row.self, row.children().map(shown)];
+    const shown = (row) => [row.label ?? /\\((\\d+)\\)$/.exec(row.text)?.[1] ?? "none", row.offset, row.total, row.label === null ? 0 : row.self, row.children().map(shown)];
     const alone = (row) => root.find(row.path()) === row && row.children().every(alone);
     return { samples: sorted.reduce((all, [, list]) => all + list.length, 0), threads: sorted.length, wanted: JSON.stringify(wanted),
         shown: root ? JSON.stringify(root.children().map(shown)) : "[]", found: !root || alone(root) };

@@ -41,25 +41,26 @@ class TimedSamples {
             this.rank[place] = thread;
         }
         this.tree = tree;
-        this.depth = new Uint32Array(tree.count);
-        for (let i = 1; i < tree.count; i++)
-            this.depth[i] = this.depth[tree.parent[i]] + 1;
     }
 
-    // The node on the way to `node` that is so deep.
-    ancestor(node, depth) {
-        let at = node;
-        while (this.depth[at] > depth)
-            at = this.tree.parent[at];
-        return at;
+    // The child of a node on the way to one below it. Of children and callers, those that are fewer are gone through.
+    childTowards(node, below) {
+        const { parent, size } = this.tree;
+        let up = below, child = node + 1;
+        while (parent[up] !== node && below >= child + size[child]) {
+            up = parent[up];
+            child += size[child];
+        }
+        return parent[up] === node ? up : child;
     }
 }
 
 // A call, or what stands for one: the samples from `first` on that have this node above them. What pictures ask
 // of a row, see rows.js.
 class TimedRow {
-    constructor(samples, parent, node, first) {
-        Object.assign(this, { samples, parent, node, first, end: first, self: 0, total: 0, text: null, threads: null });
+    constructor(samples, parent, node, first, offset) {
+        // `offset`: what its parent has before it, of its own, too.
+        Object.assign(this, { samples, parent, node, first, offset, end: first, self: 0, total: 0, text: null, threads: null });
         this.label = node ? samples.tree.label[node] : null;
         this.nodes = node ? [node] : [];
         this.up = false;
@@ -76,26 +77,40 @@ class TimedRow {
 
     // In order of time.
     children() {
-        return this.made ||= this.threads || this.make();
+        return this.made ||= this.threads || this.make(0);
     }
 
     childrenAbove(least) {
-        return (this.made || this.threads || this.make()).filter((row) => row.total >= least);
+        const made = this.made || this.threads;
+        return made ? made.filter((row) => row.total >= least) : this.make(least);
     }
 
-    make() {
-        const { samples, node } = this, { tree } = samples, rows = [];
-        let row = null;
-        for (let i = this.first; i < this.end; i++) {
-            const at = samples.node[i];
-            if (at === node) {
-                row = null;
-                continue;
+    // Most of millions of samples are too little to be seen: a row is made where its run is long enough.
+    make(least) {
+        const { samples, node } = this, { value } = samples, { size } = samples.tree, rows = [];
+        let child = 0, first = 0, start = 0, total = 0, offset = 0;
+        const end = (i) => {
+            if (child && total >= least) {
+                const row = new TimedRow(samples, this, child, first, start);
+                for (let k = first; k < i; k++)
+                    row.add(k);
+                rows.push(row);
             }
-            if (!row || at < row.node || at >= row.node + tree.size[row.node])
-                rows.push(row = new TimedRow(samples, this, samples.ancestor(at, samples.depth[node] + 1), i));
-            row.add(i);
+            child = 0;
+        };
+        for (let i = this.first; i < this.end; offset += value[i++]) {
+            const at = samples.node[i];
+            if (child && (at < child || at >= child + size[child]))
+                end(i);
+            if (!child && at !== node) {
+                child = samples.childTowards(node, at);
+                first = i;
+                start = offset;
+                total = 0;
+            }
+            total += value[i];
         }
+        end(this.end);
         return rows;
     }
 
@@ -122,11 +137,11 @@ class TimedRow {
 
 // The root of the picture; its rows are threads where there are several. null: nothing of the metric has a time.
 export function inOrderOfTime(profile, metric, state, range, placed) {
-    const samples = new TimedSamples(profile, metric, state, range, placed), root = new TimedRow(samples, null, 0, 0), rows = [];
+    const samples = new TimedSamples(profile, metric, state, range, placed), root = new TimedRow(samples, null, 0, 0, 0), rows = [];
     for (let i = 0; i < samples.node.length; i++) {
         const shown = Math.min(samples.rank[i], CHART_THREADS_MAX), last = rows[rows.length - 1];
         if (!last || last.shown !== shown)
-            rows.push(Object.assign(new TimedRow(samples, root, 0, i), { shown }));
+            rows.push(Object.assign(new TimedRow(samples, root, 0, i, root.total), { shown }));
         rows[rows.length - 1].add(i);
         root.add(i);
     }

@@ -21,7 +21,8 @@ export function layOut(root, zoomed, width) {
         const rect = stack.pop();
         let x = rect.x;
         for (const row of rect.row.childrenAbove(LEAST_WIDTH / scale)) {
-            const child = { row, x, width: row.total * scale, depth: rect.depth + 1, above: false };
+            // Rows in order of time have a place of their own, the others lie side by side.
+            const child = { row, x: row.offset === undefined ? x : rect.x + row.offset * scale, width: row.total * scale, depth: rect.depth + 1, above: false };
             rects.push(child);
             stack.push(child);
             x += child.width;

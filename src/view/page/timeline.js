@@ -404,7 +404,7 @@ class HeatMap extends TimePicture {
             context.fillText(`${secondsText(column * this.column(), this.column())} s`, 46 + column * this.cell, height - AXIS / 2 + 2);
         for (const share of [0, 0.5, 1])
             context.fillText(`${Number((share * this.column() / (this.column() < SECOND ? 1000 : SECOND)).toPrecision(3))}${this.column() < SECOND ? " ms" : " s"}`,
-                2, Math.min(Math.max((1 - share) * HEAT_ROWS * this.tall, 6), HEAT_ROWS * this.tall - 6));
+                0, Math.min(Math.max((1 - share) * HEAT_ROWS * this.tall, 6), HEAT_ROWS * this.tall - 6));
     }
 
     drawPart(context, part, step) {
