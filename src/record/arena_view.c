@@ -46,6 +46,6 @@ const struct map *module_walk_map(const struct module_walk *w, struct open_maps 
     else if (m->kind == MODULE_OUTSIDE)
         opened = open_maps_of(maps, w->path, m->device, m->inode);
     else if (m->kind == MODULE_FILE)
-        opened = open_maps_find(maps, w->path);
+        opened = open_maps_known(maps, w->path, m->map_hash);
     return opened ? &opened->map : NULL;
 }

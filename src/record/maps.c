@@ -72,6 +72,17 @@ struct open_map *open_maps_find(struct open_maps *maps, const char *elf_path)
     return kept->exists ? kept : NULL;
 }
 
+const struct open_map *open_maps_known(struct open_maps *maps, const char *elf_path, uint64_t hash)
+{
+    for (size_t i = 0; hash && i < maps->items.count; i++) {
+        const struct open_map *m = maps->items.items[i];
+        if (m->exists && m->map.header->header_hash == hash)
+            return m;
+    }
+    const struct open_map *m = open_maps_find(maps, elf_path);
+    return m && (!hash || m->map.header->header_hash == hash) ? m : NULL;
+}
+
 const struct open_map *open_maps_of(struct open_maps *maps, const char *elf_path, dev_t device,
                                     ino_t inode)
 {

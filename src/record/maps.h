@@ -34,6 +34,12 @@ bool open_maps_has(const struct open_maps *maps, const char *elf_path);
 struct open_map *open_maps_find(struct open_maps *maps, const char *elf_path);
 
 /*
+ * The map with this header_hash: one that is open, or else that of the path, if it is the same.
+ * With hash 0 that of the path, whatever it is. NULL: there is none.
+ */
+const struct open_map *open_maps_known(struct open_maps *maps, const char *elf_path, uint64_t hash);
+
+/*
  * The map of the file that has this inode: one that is open, or else of the path, if that is the
  * one. NULL: there is none.
  */

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define ARENA_MAGIC   UINT64_C(0x0a616e6572616c6c) /* "llarena\n" */
-#define ARENA_VERSION 14
+#define ARENA_VERSION 15
 
 enum {
     ARENA_NAME_BYTES = 16,
@@ -213,9 +213,12 @@ struct arena_module {
     uint32_t path_bytes; /* the path follows */
     uint32_t unused;
     uint64_t device, inode; /* MODULE_OUTSIDE: of the file that its map is of; 0: it has none */
+    uint64_t map_hash;      /* MODULE_FILE: the header_hash of the map it was walked by; 0: none */
 };
 
 /*
+ * What a path leads to when the run has ended may be another file than the one that was loaded. Of
+ * a MODULE_FILE it is that one only if its map is the same.
  * MODULE_OUTSIDE: a file as another process has it mapped, whose root may be another. What its path
  * leads to is that file only if it has its inode.
  */

@@ -155,6 +155,7 @@ static void record_module(struct known_module *m, const char *path, uint32_t kin
 {
     size_t length = strlen(path);
     struct arena_module *r = arena_take(sizeof *r + length + 1);
+    const struct map_header *map = m->map;
     m->id = ++guest->next_module_id;
     guest->arena->languages |= m->languages;
     if (!r)
@@ -165,7 +166,8 @@ static void record_module(struct known_module *m, const char *path, uint32_t kin
                                .end = m->walk.end,
                                .base = m->walk.base,
                                .kind = kind,
-                               .path_bytes = (uint32_t)length};
+                               .path_bytes = (uint32_t)length,
+                               .map_hash = map ? map->header_hash : 0};
     memcpy(r + 1, path, length);
     guest->arena->first_module = arena_place(r);
 }

@@ -126,6 +126,18 @@ one_name() { # code without a name, at several addresses
 }
 check "code without a name is one function" one_name
 
+one_path() { # libraries one after the other under one path; each function is called by that of its number
+    gcc -O2 -o "$work/vanish" tests/outside/vanish.c || return 1
+    for number in 0 1 2 3; do
+        gcc -O2 -shared -fPIC -DIN=in_$number -o "$work/in_$number.so" tests/outside/vanishing.c || return 1
+    done
+    echo go | "$CALLTRAIL" record -o "$work/p.ctp" "$work/vanish" "$work/v.so" "$work"/in_[0-3].so >/dev/null || return 1
+    "$CALLTRAIL" export --to folded "$work/p.ctp" | grep ';in_' >"$work/stacks"
+    cat "$work/stacks"
+    [ "$(grep -cE ';calls_([0-3]);in_\1 ' "$work/stacks")" -eq 4 ] && ! grep -qvE ';calls_([0-3]);in_\1 ' "$work/stacks"
+}
+check "a library has its own names, whatever its path leads to at the end" one_path
+
 snapshot() { # SIGUSR2 while the program runs; a pipe says when it does
     mkfifo "$work/ready" "$work/go"
     "$CALLTRAIL" record -o "$work/s.ctp" sh -c "echo >'$work/ready'; read x <'$work/go'; exit 5" &

@@ -2,10 +2,13 @@
 #include "record/outside/outside_files.h"
 #include "record/outside/outside_walk.h"
 
+#include <fcntl.h>
+#include <linux/fs.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -88,6 +91,24 @@ static void test_other_file(void **state)
     assert_null(outside_file_of(&p->files, NO_PROCESS, &m));
 }
 
+/* Another file under the same path, with the same number, as file systems give it again. */
+static void test_reused_number(void **state)
+{
+    struct place *p = *state;
+    struct outside_mapping m = mapping_of(p->program, p->program);
+    long version = 0;
+    int fd = open(p->program, O_RDONLY);
+    bool has_versions = ioctl(fd, FS_IOC_GETVERSION, &version) == 0;
+    close(fd);
+    if (!has_versions)
+        skip(); /* such a file system uses no number again */
+    m.has_generation = true;
+    m.generation = (uint32_t)version + 1;
+    assert_null(outside_file_of(&p->files, NO_PROCESS, &m));
+    m.generation = (uint32_t)version;
+    assert_non_null(outside_file_of(&p->files, NO_PROCESS, &m));
+}
+
 /* What was opened is kept, whatever its path leads to later. */
 static void test_replaced_file(void **state)
 {
@@ -167,6 +188,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_same_file, begin, end),
         cmocka_unit_test_setup_teardown(test_other_file, begin, end),
+        cmocka_unit_test_setup_teardown(test_reused_number, begin, end),
         cmocka_unit_test_setup_teardown(test_replaced_file, begin, end),
         cmocka_unit_test_setup_teardown(test_modules, begin, end),
         cmocka_unit_test_setup_teardown(test_memory, begin, end),

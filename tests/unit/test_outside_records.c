@@ -72,7 +72,7 @@ static void test_mapping(void **state)
     made_word(&m, 0x2000);
     made_pair(&m, 8, 1);
     made_word(&m, 99);
-    made_word(&m, 0);
+    made_word(&m, 4711);
     made_pair(&m, 5, 2);
     memcpy(&m.words[m.count++], "/bin/no", 8);
     made_trailer(&m, 7, 8, 1234);
@@ -81,6 +81,7 @@ static void test_mapping(void **state)
     assert_int_equal(r.time_ns, 1234);
     assert_int_equal(r.mapping.start, 0x400000);
     assert_int_equal(r.mapping.inode, 99);
+    assert_true(r.mapping.has_generation && r.mapping.generation == 4711);
     assert_string_equal(r.mapping.path, "/bin/no");
     memset(&m.words[m.count - 4], 'x', 8); /* a path without an end */
     assert_false(outside_record_read(m.words, size, false, &r));

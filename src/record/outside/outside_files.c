@@ -2,11 +2,15 @@
 
 #include "elf/elf_file.h"
 
+#include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 void outside_files_end(struct outside_files *files)
 {
@@ -27,11 +31,26 @@ static bool has_other_numbers(const char *path)
            (info.f_type == BTRFS_SUPER_MAGIC || info.f_type == OVERLAYFS_SUPER_MAGIC);
 }
 
+/*
+ * The number of a file that was removed is soon that of another one: file systems that use numbers
+ * again tell the two apart by a generation. Others have none to ask for.
+ */
+static bool has_other_generation(const char *path, const struct outside_mapping *m)
+{
+    long version = 0; /* an int is written, whatever the request says */
+    int fd = m->has_generation ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    bool is_known = fd >= 0 && ioctl(fd, FS_IOC_GETVERSION, &version) == 0;
+    if (fd >= 0)
+        close(fd);
+    return is_known && (uint32_t)version != (uint32_t)m->generation;
+}
+
 static bool is_mapped_file(const char *path, const struct outside_mapping *m)
 {
     struct stat file;
     return stat(path, &file) == 0 && S_ISREG(file.st_mode) && file.st_ino == m->inode &&
-           (file.st_dev == makedev(m->major, m->minor) || has_other_numbers(path));
+           (file.st_dev == makedev(m->major, m->minor) || has_other_numbers(path)) &&
+           !has_other_generation(path, m);
 }
 
 /* A path by which the file can be opened; to be freed. NULL: there is none. */
@@ -78,7 +97,8 @@ const struct outside_file *outside_file_of(struct outside_files *files, uint32_t
             return files->items.items[i];
     char *path = m->inode ? find_path(pid, m) : NULL;
     struct outside_file *f = path ? must_calloc(1, sizeof *f) : NULL;
-    if (f && (file_map(path, &f->file, NULL) != CT_OK || f->file.status.st_ino != m->inode)) {
+    if (f && (file_map(path, &f->file, NULL) != CT_OK || f->file.status.st_ino != m->inode ||
+              !is_mapped_file(path, m))) { /* asked again: its number is its own from now on */
         file_unmap(&f->file);
         free(f);
         f = NULL;

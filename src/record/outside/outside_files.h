@@ -1,7 +1,8 @@
 /*
  * The files of modules, as a process has them mapped. The process may have another root, or be
  * gone; the file may have been removed, or replaced. A file is taken only if it is the one that was
- * mapped, by its inode, and stays open until the end, so that no other can get that number.
+ * mapped, by its inode and that one's generation, and stays open until the end, so that no other
+ * can get that number.
  */
 #ifndef RECORD_OUTSIDE_FILES_H
 #define RECORD_OUTSIDE_FILES_H

@@ -110,7 +110,9 @@ static bool read_mapping(struct record_cursor *c, struct outside_record *out)
     m->major = next_half(c);
     m->minor = next_half(c);
     m->inode = next_word(c);
-    next_bytes(c, 8 + 4 + 4); /* its generation; protection and flags */
+    m->generation = next_word(c);
+    m->has_generation = true;
+    next_bytes(c, 4 + 4); /* protection and flags */
     m->path = rest_as_text(c);
     return m->path && m->bytes && m->bytes <= UINT64_MAX - m->start;
 }

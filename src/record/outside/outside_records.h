@@ -38,7 +38,9 @@ struct outside_sample {
 struct outside_mapping {
     uint64_t start, bytes, file_offset;
     uint32_t major, minor;
-    uint64_t inode; /* 0: no file */
+    uint64_t inode;      /* 0: no file */
+    uint64_t generation; /* a number of the inode is used again, with another one of these */
+    bool has_generation; /* /proc/PID/maps does not say it */
     const char *path;
 };
 
