@@ -5,7 +5,7 @@
 
 CPU time of the program itself, user and system; medians of N rounds (9), and the median of the ratios
 of neighbouring runs with its interval for 95%. callgrind runs once: it takes long enough. The second table
-has each kind of call: instructions by single steps, ns by pausing and going on inside one process; then come a program whose source is at hand, with gcc -pg and uftrace, and start-up from a warm cache.
+has each kind of call: instructions by single steps, ns by pausing and going on inside one process; then come a program whose source is there, with gcc -pg and uftrace, and start-up from a warm cache.
 """
 import argparse
 import json
@@ -169,7 +169,7 @@ def kinds_of_calls(options, folder):
 
 
 def with_source(options, folder):
-    """A program of which the source is at hand: what a rebuild and other tools take."""
+    """A program of which the source is there: what a rebuild and other tools take."""
     source = os.path.join(folder, "queens.c")
     with open(source, "w", encoding="utf-8") as out:
         out.write(QUEENS)

@@ -4,7 +4,7 @@
  *     gen_profile --seed N --nodes N [--shape random|deep|bushy] [--threads N] [--metrics N]
  *                 [--no-times] [--hostile] OUT
  *
- * Every table has something in it, names have characters that somebody will print wrongly, and
+ * Every table has something in it, names have characters that some tool will print wrongly, and
  * memory does not grow with the number of nodes, so that huge files can be made as well.
  */
 #include "base/strings.h"

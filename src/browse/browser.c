@@ -133,7 +133,7 @@ static int choose_list(struct browser *b, enum browser_list list, struct ct_erro
 static int choose_metric(struct browser *b, uint32_t metric, struct ct_error *err)
 {
     if (b->profile->metric_count < 2)
-        say(b, "the profile has this metric alone");
+        say(b, "the profile has only this metric");
     b->metric = metric % b->profile->metric_count;
     return reopen(b, err);
 }
@@ -165,7 +165,7 @@ static int show_source(struct browser *b, uint32_t *press, struct ct_error *err)
         return CT_OK;
     uint32_t label = rows_at(&b->rows, b->rows.selected)->label;
     if (!label_is_code(&b->view.labels, label)) {
-        say(b, "this row is no function");
+        say(b, "this row is not a function");
         return CT_OK;
     }
     struct view_options view = view_options(b);
@@ -234,7 +234,7 @@ static void find_next(struct browser *b, bool backwards)
 {
     struct search search = {.text = b->wanted};
     if (!*b->wanted) {
-        say(b, "nothing was searched for: / does");
+        say(b, "no search yet: / starts one");
         return;
     }
     search.has_regex = regcomp(&search.regex, b->wanted, REG_EXTENDED | REG_NOSUB) == 0;

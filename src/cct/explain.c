@@ -108,7 +108,7 @@ void explain(struct callers *callers, struct caller_group function,
         out->caller_count += callers->groups.items[i].label != CALLERS_NONE;
     out->one_chain = best.value && has_share(best.value, function.value, options->percent);
     if (best.value == 0 && wrappers.labels.count) {
-        /* Nobody calls the last wrapper: they are the chain. */
+        /* The last wrapper has no caller: they are the chain. */
         out->one_chain = true;
         out->caller_count = 1;
         add_chain(callers, &wrappers, (struct caller_group){0}, function.value, options, out);

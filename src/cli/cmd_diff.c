@@ -27,7 +27,7 @@ static const char usage[] =
     "  --from S, --to S only what was sampled then, in seconds since the start of each\n"
     "  --min PCT        leave out what is less than this in both\n"
     "  --all            what did not change as well\n"
-    "  --limit N        at most so many rows; 0 is all\n"
+    "  --limit N        at most N rows; 0 is all\n"
     "  --fail-over PCT  exit status 3 if the total or anything that is reported grew by more\n"
     "  --full-names     names are not shortened, however long they are\n"
     "  --json, --csv    for programs; 1000 rows unless --limit says otherwise\n"
@@ -205,7 +205,7 @@ int diff_named(int argc, char **argv, const char *const names[2])
     if (status)
         return status;
     if (argc - optind != 2)
-        return usage_error("diff", "two profiles, please: the older one, then the newer one");
+        return usage_error("diff", "two profiles are required: the older one, then the newer one");
     options.paths[0] = argv[optind];
     options.paths[1] = argv[optind + 1];
     if (!options.limit_given)

@@ -106,7 +106,7 @@ int cmd_doctor(int argc, char **argv)
         clean |= option == 'c';
     }
     if (list && !edit)
-        return usage_error("doctor", "--list goes with --edit");
+        return usage_error("doctor", "--list requires --edit");
     if (edit && argc == optind)
         return usage_error("doctor", "--edit needs a FILE");
     if (clean && (edit || process))
@@ -128,7 +128,7 @@ int cmd_doctor(int argc, char **argv)
         return printed ? printed : found;
     }
     if (argc - optind > 1)
-        return usage_error("doctor", "one PROGRAM at a time");
+        return usage_error("doctor", "only one PROGRAM is allowed");
     int status = doctor_print(stdout, argv[optind]);
     int output = finish_output();
     return output ? output : status;

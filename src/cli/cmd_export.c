@@ -147,9 +147,10 @@ int cmd_export(int argc, char **argv)
     if (optind < argc)
         options.path = argv[optind++];
     if (optind < argc)
-        return usage_error("export", "one file at a time, please: %s is too many", argv[optind]);
+        return usage_error("export", "only one FILE is allowed: %s is too many", argv[optind]);
     if (options.format->binary && !options.out && isatty(STDOUT_FILENO))
-        return usage_error("export", "%s is not for a terminal: say -o FILE", options.format->name);
+        return usage_error("export", "%s is not written to a terminal: -o FILE is required",
+                           options.format->name);
 
     struct ct_error err;
     return open_and_export(&options, &err) == CT_OK ? finish_output() : report_error(&err);

@@ -104,7 +104,7 @@ static int run(struct options *o)
 {
     struct ct_error err;
     if (strcmp(o->out, "-") == 0 && isatty(STDOUT_FILENO))
-        return usage_error("html", "a page is not for a terminal: say -o FILE");
+        return usage_error("html", "a page is not written to a terminal: -o FILE is required");
     o->page.sources = (struct source_folders){o->source_folders.items, o->source_folders.count};
     if (make_page(o, &err) != CT_OK)
         return report_error(&err);
@@ -143,7 +143,8 @@ int cmd_html(int argc, char **argv)
                                  : take_option(&options, option);
     }
     if (status == 0 && argc - optind > 2)
-        status = usage_error("html", "two files at most: %s is too many", argv[optind + 2]);
+        status =
+            usage_error("html", "at most two files are allowed: %s is too many", argv[optind + 2]);
     for (size_t i = 0; status == 0 && optind < argc; i++) {
         options.paths[i] = argv[optind++];
         options.path_count = i + 1;

@@ -22,7 +22,7 @@ static const char usage[] =
     "  --from folded  stacks, one on a line: f1;f2;f3 value, outermost first\n"
     "  --from perf    what `perf script` prints; each event is a metric\n"
     "  --from pprof   profile.proto, gzipped or not: what Go and pprof write\n"
-    "  --from auto    whichever it is (default)\n"
+    "  --from auto    recognized by its content (default)\n"
     "  -o OUT         file to write; calltrail.ctp when it is not given\n"
     "  --metric NAME  what folded stacks count; default: samples. Of the others, the metric that\n"
     "                 comes first\n"
@@ -122,10 +122,10 @@ int cmd_import(int argc, char **argv)
     }
     options.import.format = (enum import_format)format;
     if (optind == argc)
-        return usage_error("import", "which file?");
+        return usage_error("import", "a FILE is required");
     options.path = argv[optind++];
     if (optind < argc)
-        return usage_error("import", "one file at a time, please: %s is too many", argv[optind]);
+        return usage_error("import", "only one FILE is allowed: %s is too many", argv[optind]);
 
     struct ct_error err;
     return import_path(&options, &err) == CT_OK ? 0 : report_error(&err);

@@ -42,7 +42,7 @@ static const char usage[] =
     "  --core FILE        the paths that may lead to where the threads of a core file were\n"
     "  -o, --output FILE  the map to write, or the profile with the callers that were found\n"
     "  --top-paths N      of what is ambiguous, the N heaviest paths (-o: all; otherwise 3)\n"
-    "  --window BYTES     with --score: so much of each stack is seen (0)\n"
+    "  --window BYTES     with --score: how much of each stack is seen (0)\n"
     "  --weight METRIC    with --train, --score and --unseen: the metric that is the weight of a\n"
     "                     path (calls)\n"
     "  --help             this text\n";
@@ -234,10 +234,9 @@ static int check(const struct options *o, int files)
     if (!o->kind && (files < 1 || files > 2))
         return usage_error("infer", "a profile is needed, and perhaps a MAP before it");
     if (o->kind && !makes_map && o->text.output)
-        return usage_error("infer",
-                           "-o goes with --train, --search, or with a MAP and a profile alone");
+        return usage_error("infer", "-o requires --train, --search, or a MAP and a profile alone");
     if (o->text.window_bytes && o->kind != KIND_SCORE)
-        return usage_error("infer", "--window goes with --score");
+        return usage_error("infer", "--window requires --score");
     return 0;
 }
 

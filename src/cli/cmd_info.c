@@ -79,7 +79,7 @@ int cmd_info(int argc, char **argv)
     if (optind < argc)
         options.path = argv[optind++];
     if (optind < argc)
-        return usage_error("info", "one file at a time, please: %s is too many", argv[optind]);
+        return usage_error("info", "only one FILE is allowed: %s is too many", argv[optind]);
 
     struct ct_error err;
     return print_profile(&options, &err) == CT_OK ? finish_output() : report_error(&err);

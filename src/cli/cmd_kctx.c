@@ -24,7 +24,7 @@ static const char usage[] =
     "\n"
     "  --fn NAME          this function only, hot or not: as it is shown, its base name, a part\n"
     "                     of its name that no other has, or an extended regular expression\n"
-    "  --explain PCT      a chain explains a function if it has so much of the function's own\n"
+    "  --explain PCT      a chain explains a function if it has this share of the function's own\n"
     "                     cost, 50 to 100; default 80\n"
     "  --k K              callers of a chain at most, 1 to 1000; default 10\n"
     "  --metric NAME      default: the first of the profile\n"
@@ -187,7 +187,7 @@ static int explain_profile(const struct options *o, struct ct_error *err)
         if (o->k_given && view.callers_kept && o->report.k > view.callers_kept)
             fprintf(stderr,
                     "calltrail kctx: %s was recorded with --k %" PRIu32
-                    ": chains have at most so many callers, not %" PRIu32 "\n",
+                    ": chains have at most that many callers, not %" PRIu32 "\n",
                     o->path, view.callers_kept, o->report.k);
         status = print_view(o, &view, err);
         view_close(&view);
@@ -236,7 +236,7 @@ int cmd_kctx(int argc, char **argv)
     if (status == 0 && file_given)
         options.path = argv[optind++];
     if (status == 0 && optind < argc)
-        status = usage_error("kctx", "one file at a time, please: %s is too many", argv[optind]);
+        status = usage_error("kctx", "only one FILE is allowed: %s is too many", argv[optind]);
     if (status == 0)
         status = settle(&options, file_given);
     struct ct_error err;

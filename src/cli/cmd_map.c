@@ -335,7 +335,8 @@ int cmd_map(int argc, char **argv)
         }
     }
     if (argc - optind != 1)
-        return usage_error("map", argc == optind ? "a FILE is needed" : "one FILE at a time");
+        return usage_error("map",
+                           argc == optind ? "a FILE is required" : "only one FILE is allowed");
 
     const char *path = argv[optind];
     struct map_cache cache;

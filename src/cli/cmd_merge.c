@@ -92,10 +92,10 @@ int cmd_merge(int argc, char **argv)
         }
     }
     if (!options.out)
-        return usage_error("merge", "to which file? Say -o OUT");
+        return usage_error("merge", "-o OUT is required");
     if (optind == argc)
         return usage_error("merge",
-                           "which profiles? Name them, or @LIST, or @- for standard input");
+                           "profiles are required: FILES, @LIST, or @- for standard input");
 
     /* Big arrays go back to the system when they are freed; malloc would learn to keep them. */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);

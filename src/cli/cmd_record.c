@@ -41,27 +41,26 @@ static const char usage[] =
     "  -p, --pid PID       record processes that run already; several with commas\n"
     "      --outside       nothing of calltrail gets into the program: samples are taken and\n"
     "                      walked from outside; static programs, other libcs, kernel time\n"
-    "      --window KB     from outside: so much of each stack is seen, at most 63 (as it needs)\n"
-    "      --delay S       begin to sample after so many seconds\n"
-    "      --duration S    sample for so many seconds\n"
-    "      --every TIME    write a profile for each so long a time (60s, 5m), with what was "
-    "measured\n"
-    "                      in it, instead of one at the end\n"
-    "      --keep DIR      where these go\n"
-    "      --keep-bytes N  how much they may have there (1G): the oldest go\n"
-    "      --store URL     to a database (calltrail store) instead; --keep is where they wait "
-    "while\n"
-    "                      it is away, and are merged when they are too many: nothing is lost\n"
-    "      --label K=V     with --every: a label that they have in a store; can be repeated\n"
+    "      --window KB     from outside: how much of each stack is copied, at most 63 (as needed)\n"
+    "      --delay S       start sampling after S seconds\n"
+    "      --duration S    sample for S seconds\n"
+    "      --every TIME    write a profile of each such interval (60s, 5m) instead of one at the "
+    "end\n"
+    "      --keep DIR      the folder for these profiles\n"
+    "      --keep-bytes N  the most bytes that they may have there (1G): the oldest are removed\n"
+    "      --store URL     to a database (calltrail store) instead; in --keep they wait while it "
+    "is\n"
+    "                      unavailable, and are merged when they are too many: nothing is lost\n"
+    "      --label K=V     with --every: a label of these profiles in a store; can be repeated\n"
     "      --no-follow     leave out the processes that it starts\n"
     "      --no-lines      do not read debug information; calltrail symbolize can do so later\n"
     "      --no-times      do not keep when each sample came (8 bytes for each in the profile)\n"
-    "      --quiet         say nothing at the end, on a terminal either\n"
+    "      --quiet         print no summary at the end, on a terminal either\n"
     "      --verify        walk every stack twice, in two ways, and compare\n";
 
 static const char usage_end[] =
     "\n"
-    "The exit status is the program's. SIGUSR2 to calltrail writes what there is so far.\n";
+    "The exit status is the program's. SIGUSR2 to calltrail writes what was measured so far.\n";
 
 enum { OPTION_EVERY = 1, OPTION_KEEP, OPTION_KEEP_BYTES, OPTION_STORE, OPTION_LABEL };
 
@@ -107,10 +106,10 @@ static int check_outside(const struct record_options *record, struct ct_error *e
                       : record->engine->by_height ? engine
                                                   : "--outside";
     if (!record->outside && (record->events.cpu_modes & CPU_KERNEL))
-        return ct_fail(err, "kernel time is only seen from outside: cpu:k and cpu:uk go with "
-                            "--outside or -p");
+        return ct_fail(err, "cpu:k and cpu:uk require --outside or -p: kernel time is only seen "
+                            "from outside");
     if (!record->outside && record->has_window)
-        return ct_fail(err, "--window goes with --outside or -p");
+        return ct_fail(err, "--window requires --outside or -p");
     if (record->has_window && !record->window_bytes && !record->engine->by_height)
         return ct_fail(err, "a window is a number of KB from 1 to %d, or 0 with --engine %s",
                        MOST_WINDOW >> 10, engine_by_height());

@@ -53,7 +53,7 @@ static const char usage[] =
     "\n"
     "how much is shown (text by default leaves out what is small):\n"
     "  --min-share PCT    rows with less are left out\n"
-    "  --limit N          at most so many rows, the heaviest; 0 is all\n"
+    "  --limit N          at most N rows, the heaviest; 0 is all\n"
     "  --depth N          levels of a tree, innermost frames of a context; 0 is all\n"
     "  --hot-path         in a tree, follow only the heaviest branch\n"
     "  --returns          in topdown and callees of sampled time: how many calls that were under\n"
@@ -180,7 +180,7 @@ static bool parse_share(const char *text, double *out)
 static int choose_kind(struct options *o, enum report_kind kind, const char *function)
 {
     if (o->kind_given)
-        return usage_error("report", "one view at a time, please");
+        return usage_error("report", "only one view is allowed");
     o->kind_given = true;
     o->report.kind = kind;
     o->report.function = function;
@@ -193,7 +193,7 @@ static int parse_view(struct options *o, const char *name)
         if (strcmp(name, report_name(kind)) != 0)
             continue;
         if (kind == REPORT_CALLERS || kind == REPORT_CALLEES || kind == REPORT_LINES)
-            return usage_error("report", "of which function? Say --%s FN", name);
+            return usage_error("report", "--%s FN is required", name);
         return choose_kind(o, kind, NULL);
     }
     return usage_error("report", "there is no view '%s'", name);
@@ -325,7 +325,7 @@ static int settle(struct options *o)
     if (o->report.sort == SORT_SELF && tree)
         return usage_error("report", "--sort: trees are sorted by total or name");
     if (kind != REPORT_LINES && (o->report.assembly || o->source_folders.count))
-        return usage_error("report", "--asm and --source-dir go with --lines FN");
+        return usage_error("report", "--asm and --source-dir require --lines FN");
     for (size_t i = 0; i < o->refinements.count; i++)
         if (o->refinements.items[i].kind == REFINE_FOLD_RECURSION &&
             (kind == REPORT_LINES || kind == REPORT_STRUCTURE))
@@ -399,7 +399,7 @@ int cmd_report(int argc, char **argv)
     if (status == 0 && optind < argc)
         options.path = argv[optind++];
     if (status == 0 && optind < argc)
-        status = usage_error("report", "one file at a time, please: %s is too many", argv[optind]);
+        status = usage_error("report", "only one FILE is allowed: %s is too many", argv[optind]);
     if (status == 0)
         status = settle(&options);
     struct ct_error err;

@@ -34,7 +34,7 @@ static const char usage[] =
     "         profile (-o), or a view of it\n"
     "  diff   what changed between two sets, as calltrail diff says it. A set is labels and a\n"
     "         time FROM..TO, with commas: release=7,2026-11-01..2026-11-08\n"
-    "  drop   removes the profiles of before\n"
+    "  drop   removes the profiles taken before a time\n"
     "\n"
     "which profiles (all, otherwise):\n"
     "  --label KEY=VALUE  those with this label; can be repeated. host and program are labels\n"

@@ -23,7 +23,7 @@ static const char usage[] =
     "  -o, --output OUT the file to write\n"
     "  --help           this text\n";
 
-/* A folder that is not there would have no debug files, and nobody would know why. */
+/* A folder that is not there would have no debug files, and the user would not know why. */
 static int check_folders(const struct debug_folders *folders, struct ct_error *err)
 {
     for (size_t i = 0; i < folders->count; i++) {
@@ -69,8 +69,7 @@ int cmd_symbolize(int argc, char **argv)
     if (!status && optind < argc)
         path = argv[optind++];
     if (!status && optind < argc)
-        status =
-            usage_error("symbolize", "one file at a time, please: %s is too many", argv[optind]);
+        status = usage_error("symbolize", "only one FILE is allowed: %s is too many", argv[optind]);
     struct ct_error err;
     struct fill_result result;
     struct debug_folders where = {folders.items, folders.count};

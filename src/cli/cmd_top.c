@@ -174,7 +174,7 @@ int cmd_top(int argc, char **argv)
     if (status == 0 && optind < argc)
         o.path = argv[optind++];
     if (status == 0 && optind < argc)
-        status = usage_error("top", "one file at a time, please: %s is too many", argv[optind]);
+        status = usage_error("top", "only one FILE is allowed: %s is too many", argv[optind]);
     o.browser.view.refinements = o.refinements.items;
     o.browser.view.refinement_count = o.refinements.count;
     o.browser.sources = (struct source_folders){o.source_folders.items, o.source_folders.count};

@@ -172,7 +172,8 @@ int cmd_view(int argc, char **argv)
                                  : take_option(&options, option);
     }
     if (status == 0 && argc - optind > 2)
-        status = usage_error("view", "two files at most: %s is too many", argv[optind + 2]);
+        status =
+            usage_error("view", "at most two files are allowed: %s is too many", argv[optind + 2]);
     for (size_t i = 0; status == 0 && optind < argc; i++) {
         options.paths[i] = argv[optind++];
         options.path_count = i + 1;

@@ -52,7 +52,7 @@ int engine_options_take(const struct given_options *given, const struct record_e
         const struct given_option *g = &given->items.items[i];
         const struct engine_option *o = record_engine_option(engine, g->name);
         if (!o)
-            return ct_fail(err, "--%s goes with --engine %s", g->name, owner_of(g->name));
+            return ct_fail(err, "--%s requires --engine %s", g->name, owner_of(g->name));
         CT_TRY(o->take(*options, g->argument ? g->argument : o->otherwise, err));
     }
     return CT_OK;

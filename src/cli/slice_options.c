@@ -38,7 +38,7 @@ static int check_what_is_measured(const struct record_options *record, struct ct
     return CT_OK;
 }
 
-/* Where slices wait for a store, if nobody said. */
+/* Where slices wait for a store, if the command line does not say. */
 static char *default_folder(void)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -66,7 +66,7 @@ int slice_options_take(struct slice_options *o, bool output_given, struct record
 {
     struct record_slices *slices = &record->slices;
     if (!o->every && (o->keep || o->keep_bytes || o->store || o->labels.items.count))
-        return ct_fail(err, "--keep, --keep-bytes, --store and --label go with --every");
+        return ct_fail(err, "--keep, --keep-bytes, --store and --label require --every");
     if (!o->every)
         return CT_OK;
     if (!read_time(o->every, &slices->every_s))

@@ -523,7 +523,7 @@ static void mark_leaves(const struct finder *f)
     }
 }
 
-/* Code between two functions that is no padding: of a function that nobody tells us of. */
+/* Code between two functions that is no padding: of a function that no table has. */
 static uint32_t unknown_between(const struct elf_file *file, uint32_t start, uint32_t end)
 {
     const struct code_range *code = end > start ? elf_code_at(file, file->base + start) : NULL;

@@ -31,7 +31,7 @@ enum flow_kind {
 struct flow_edge {
     uint32_t from, to;
     uint32_t weight; /* how often it is taken, or a guess */
-    uint8_t kind;    /* enum flow_kind; whoever adds edges has FLOW_EDGE */
+    uint8_t kind;    /* enum flow_kind; edges that a caller adds have FLOW_EDGE */
     bool in_tree;
     uint64_t value; /* the numbers of a path's edges add up to its number */
     int64_t step;   /* so do these; 0 on edges of the tree */

@@ -140,7 +140,7 @@ static int index_nodes(struct path_map *map, struct ct_error *err)
                             : parent == 0      ? frame
                                                : map->outermost[parent];
         if ((parent == CTP_NONE) != (i == 0) || (i && key_set_add(&map->children, &key) != i - 1))
-            return ct_fail(err, "%s: the path map is damaged: node %" PRIu32 " is there twice",
+            return ct_fail(err, "%s: the path map is damaged: node %" PRIu32 " occurs twice",
                            p->name, i);
         if (i && is_context(p, i) && searched_of(p, i) == PATH_BY_TRAINING) {
             key_set_add(&map->called, &call);

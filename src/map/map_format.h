@@ -206,7 +206,7 @@ enum map_flags {
     /* Native OCaml code: its collector finds frames by return address, those of its C functions,
        too. */
     MAP_IS_OCAML = 2,
-    /* Somebody reads its instructions while it runs: they must be those of the file. */
+    /* The program reads its instructions while it runs: they must be those of the file. */
     MAP_READS_ITSELF = 4
 };
 

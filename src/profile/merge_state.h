@@ -1,5 +1,5 @@
 /*
- * What the parts of merging share; nobody else includes this. Strings are offsets in the pool of
+ * What the parts of merging share; no other file includes this. Strings are offsets in the pool of
  * the merge; all other references are numbers in the sets below.
  */
 #ifndef PROFILE_MERGE_STATE_H

@@ -1,6 +1,6 @@
 /*
- * What the two halves of slicing share: which things of two snapshots are the same. Nobody else
- * includes this.
+ * What the two halves of slicing share: which things of two snapshots are the same. No other
+ * file includes this.
  */
 #ifndef PROFILE_SLICE_STATE_H
 #define PROFILE_SLICE_STATE_H

@@ -205,7 +205,7 @@ static uint32_t place_of_fact(const struct slice_writer *w, const struct ctp_fac
 }
 
 /* As in merging, whole numbers are counts, and so are seconds, in whole microseconds; others are as
- * the newer snapshot has them, but for the rate, which nobody would want from the start on. */
+ * the newer snapshot has them, but for the rate, whose value since the start is of no use. */
 static void write_fact(struct slice_writer *w, const struct ctp_fact *fact)
 {
     const char *key = profile_string(w->profile, fact->key);

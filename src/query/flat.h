@@ -17,8 +17,8 @@ struct flat_row {
 /* One row for each label that occurs in the tree, in no order. The caller frees it. */
 struct flat_row *flat_rows(const struct view *view, uint32_t *count);
 
-/* The same, where what was charged to functions that wrap others (by label) is charged to who
- * called them; those have no row then, unless nobody did. */
+/* The same, where what was charged to functions that wrap others (by label) is charged to their
+ * callers; those have no row then, unless they have no caller. */
 struct flat_row *flat_rows_through(const struct view *view, const bool *wraps, uint32_t *count);
 
 #endif

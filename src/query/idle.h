@@ -1,5 +1,5 @@
 /*
- * Waiting that is nobody's cost: threads that only waited, and the place where a server's thread
+ * Waiting that is not a cost: threads that only waited, and the place where a server's thread
  * waits for work. In `wall` there is more of it than of anything else.
  */
 #ifndef QUERY_IDLE_H

@@ -192,7 +192,7 @@ static bool waits(struct server *s, uint32_t kind, int file, int fd)
     return true;
 }
 
-/* Somebody at a terminal is told what takes so long. */
+/* On a terminal it is said what takes so long. */
 static void say_what_takes_long(struct server_waiting *w)
 {
     enum { PATIENCE_S = 2 };

@@ -39,7 +39,7 @@ struct collector {
     bool has_written_rest;
     bool has_unknown_time;           /* some process ended without a word of its CPU time */
     double sum_utime_s, sum_stime_s; /* of all processes, each counted once, */
-    double going_on_utime_s, going_on_stime_s; /* and of those that nobody has waited for */
+    double going_on_utime_s, going_on_stime_s; /* and of those that no parent has waited for */
     uint32_t outside_processes;                /* that were recorded from outside, and */
     uint64_t window_bytes, lost_in_ring;
     uint64_t io_rest[2]; /* bytes read and written by the current process, not attributed yet */

@@ -51,9 +51,9 @@ static const struct engine_option option_rows[] = {
     {.name = "max-ids",
      .argument = "N",
      .take = take_max_ids,
-     .help = "at most so many numbers for contexts, 2147483647 as a rule;\nwhere they are too few, "
+     .help = "at most N numbers for contexts, 2147483647 by default;\nwhere they are too few, "
              "the coldest calls have none",
-     .man = "at most so many numbers for contexts, 2147483647 as a rule.\n"
+     .man = "at most\n.Ar n\nnumbers for contexts, 2147483647 by default.\n"
             "Where they are too few, the coldest calls have none, and cost more.\n"},
     {.name = "renumber",
      .argument = "N",

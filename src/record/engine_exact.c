@@ -149,8 +149,8 @@ static const struct engine_option option_rows[] = {
     {.name = "max-nodes",
      .argument = "N",
      .take = take_max_nodes,
-     .help = "at most so many contexts; what is beyond is one context",
-     .man = "at most so many contexts in each process.\n"
+     .help = "at most N contexts; calls in further ones are counted in one",
+     .man = "at most\n.Ar n\ncontexts in each process.\n"
             "Calls in contexts beyond are counted in one, and a message says so.\n"},
     {0}};
 
@@ -165,8 +165,8 @@ static int check(const void *options, const struct record_options *all, struct c
         return ct_fail(err,
                        "--burst cannot be combined with --event, --height, --delay or --duration");
     if (o->trace && (o->k || o->burst_ns || o->fold_recursion || all->events.mask || is_part))
-        return ct_fail(err, "--trace goes with whole contexts and all calls: not with --k, "
-                            "--burst, --fold-recursion, --event, --delay and --duration");
+        return ct_fail(err, "--trace has whole contexts and all calls: it cannot be combined with "
+                            "--k, --burst, --fold-recursion, --event, --delay or --duration");
     if (all->perf.count)
         return ct_fail(err, "perf events cannot be combined with --engine exact");
     return CT_OK;

@@ -60,7 +60,7 @@ static int add_perf(char *name, const char *period, struct perf_wanted *perf, st
     for (uint32_t i = 0; i < perf->count; i++) {
         const struct perf_event_wanted *other = &perf->items[i];
         if (strcmp(other->name, e.name) == 0)
-            return ct_fail(err, "'perf:%s' is there twice", name);
+            return ct_fail(err, "'perf:%s' is given twice", name);
         /* The kernel gives samples of both the number of one. */
         if (other->type == e.type && other->config == e.config)
             return ct_fail(err, "'perf:%s' and 'perf:%s' are the same event", other->name, name);

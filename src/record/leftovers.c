@@ -187,7 +187,7 @@ unsigned leftovers_remove_all(FILE *out)
     unsigned kept = 0;
     folder_list_left(&left);
     if (left.paths.count == 0)
-        fputs("nothing was left behind\n", out);
+        fputs("no recording was left behind\n", out);
     for (size_t i = 0; i < left.paths.count; i++) {
         struct ct_error err;
         if (leftovers_remove(left.paths.items[i], out, &err) != CT_OK) {

@@ -182,12 +182,12 @@ static void make_maps(struct preparation *p, _Atomic size_t *next, int report)
             plan_for_file(&p->cache, p->missing.items[i].path, &plan, NULL) == CT_OK)
             plan_close(&plan);
         if (write(report, "", 1) != 1)
-            break; /* nobody is waiting any more */
+            break; /* the parent does not wait any more */
     }
     _exit(0);
 }
 
-/* Until all children have closed the pipe. Somebody at a terminal is told what takes so long. */
+/* Until all children have closed the pipe. On a terminal it is said what takes so long. */
 static void wait_for_maps(size_t count, int report)
 {
     enum { PATIENCE_MS = 1000 };

@@ -160,7 +160,7 @@ static int reopen_arena(struct server *s, const char *path, uint32_t number, str
     return CT_OK;
 }
 
-/* An arena that its supervisor was still making has no header; nobody has written to it. */
+/* An arena that its supervisor was still making has no header; no runtime has written to it. */
 static bool is_unborn(const char *path)
 {
     uint64_t magic = 0;
@@ -435,7 +435,7 @@ void server_look_around(struct server *s)
             continue;
         look_at(s, i);
         server_look_at_io(s, s->arenas.items[i].pid);
-        if ((s->flags & CHANNEL_FOLLOW) && !s->is_outside) /* otherwise nobody asked for them */
+        if ((s->flags & CHANNEL_FOLLOW) && !s->is_outside) /* otherwise they were not asked for */
             look_for_strangers(s, i);
     }
 }

@@ -50,7 +50,7 @@ struct server_stranger {
     const char *why; /* "is statically linked: …"; NULL: not known */
 };
 
-/* Somebody who has asked for a map or a plan that is being made. */
+/* A process that has asked for a map or a plan that is being made. */
 struct server_waiting {
     uint32_t kind; /* CHANNEL_MAP or CHANNEL_PLAN */
     int fd;        /* where the answer goes */
@@ -86,7 +86,7 @@ struct server {
     uint64_t period_ns;
     uint32_t tick_cost_ns;              /* as in the arenas */
     const struct record_engine *engine; /* never NULL */
-    const void *engine_options;         /* its own; NULL: nobody is served */
+    const void *engine_options;         /* its own; NULL: no process is served */
     uint64_t settings[ENGINE_SETTINGS]; /* what of them is in the arenas */
     uint32_t flags;                     /* enum channel_flags */
     struct arena_events events;
@@ -111,7 +111,7 @@ int server_open(struct server *server, uint64_t period_ns, uint32_t flags, struc
 /* Ends it. The arenas go, unless they hold what is nowhere else. */
 void server_close(struct server *server, bool keep_arenas);
 
-/* Takes up the arenas that a killed supervisor has left; nobody is served. */
+/* Takes up the arenas that a killed supervisor has left; no process is served. */
 int server_reopen(struct server *server, const char *folder, struct ct_error *err);
 
 /* Where the runtime is found by another name, if it has to be; to be freed. It goes with the

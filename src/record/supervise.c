@@ -439,7 +439,7 @@ static int make_preloadable(const struct server *server, char **runtime, struct 
     return status;
 }
 
-/* Events that nobody asked for: the engine's own, if there are no others. */
+/* Events where the command line names none: the engine's own, if there are no others. */
 static struct arena_events choose_events(const struct record_options *options)
 {
     struct arena_events events = options->events;
@@ -587,7 +587,7 @@ int record_recover(const char *folder, const char *output, struct ct_error *err)
         status = slices_recover(server.folder.path, output, err);
     if (status == CT_OK && in_use)
         fprintf(stderr,
-                "calltrail: %zu process%s on: this is what there is so far; recover %s again "
+                "calltrail: %zu process%s on: this is what was measured so far; recover %s again "
                 "afterwards\n",
                 in_use, in_use == 1 ? " goes" : "es go", folder);
     server_close(&server, status != CT_OK || in_use);

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A tree of more nodes takes a while to read, and nobody has asked for it yet. */
+/* A tree of more nodes takes a while to read, and it was not asked for yet. */
 enum { NODES_MOST = 2000000 };
 
 /* How the first process ended; "" while it runs. */

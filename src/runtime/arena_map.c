@@ -104,7 +104,7 @@ bool arena_map_more(uint64_t least)
 {
     if (is_confined() || !mapped.start || least > mapped.most ||
         __atomic_exchange_n((uint32_t *)&guest->arena_lock, 1, __ATOMIC_ACQUIRE))
-        return false; /* or somebody is at it: there is room a moment later */
+        return false; /* or another thread maps more: there is room a moment later */
     uint64_t bytes = round_to_piece(least);
     if (bytes > mapped.most)
         bytes = mapped.most;

@@ -32,7 +32,7 @@ struct engine {
     /* The program has a limit for its memory now, or another one. */
     void (*limited)(void);
 
-    /* A module has been loaded, and nobody runs it yet. */
+    /* A module has been loaded, and no thread runs it yet. */
     void (*module_loaded)(struct edit_request *module);
 
     /* The one that was there has been unloaded, and another one may come in its place. `since`:

@@ -37,7 +37,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-static bool follow; /* unlike guest->flags, a child that nobody told of its birth knows it too */
+static bool follow; /* unlike guest->flags, a child whose birth was not seen knows it too */
 
 static int (*real_fexecve)(int, char *const[], char *const[]);
 static pid_t (*real_fork)(void);
@@ -171,7 +171,7 @@ static void write_code(uint8_t *at, const uint8_t *bytes, size_t count)
 /*
  * The whole of libc's execve is known: the number of the call, the call, a test, a return, and
  * where errno is found. The entry stays, so that others may change that; what the jump covers is
- * the call and what follows it, where nobody else comes.
+ * the call and what follows it, where no other jump leads.
  */
 static void watch_execve(void)
 {

@@ -121,8 +121,8 @@ static void *map(size_t bytes)
 
 static bool try_room(struct exec_room *room, uint32_t tid)
 {
-    uint32_t nobody = 0;
-    return __atomic_compare_exchange_n(&room->owner, &nobody, tid, false, __ATOMIC_ACQUIRE,
+    uint32_t no_owner = 0;
+    return __atomic_compare_exchange_n(&room->owner, &no_owner, tid, false, __ATOMIC_ACQUIRE,
                                        __ATOMIC_RELAXED);
 }
 

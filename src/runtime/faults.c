@@ -93,7 +93,8 @@ void fault_run(int number, siginfo_t *info, ucontext_t *context, fault_handler *
     greg_t before[CHANGED];
     for (unsigned i = 0; i < CHANGED; i++)
         before[i] = context->uc_mcontext.gregs[changed[i].here];
-    bool is_left = info->si_code > 0 && leave(context, &place); /* the kernel's, not somebody's */
+    bool is_left =
+        info->si_code > 0 && leave(context, &place); /* the kernel's, not sent by a process */
     handler(number, info, context);
     if (is_left)
         go_back(context, &place, before);

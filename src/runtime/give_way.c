@@ -38,7 +38,7 @@ static void move_pointers(uint64_t by)
         MOVE(t->times, by);
     }
     threads_unlock();
-    threads_ended_forget(); /* nobody goes on with the records of threads that have ended */
+    threads_ended_forget(); /* no thread goes on with the records of those that have ended */
     ENGINE_CALL(arena_moved);
     guest->arena->is_too_high = ARENA_GAVE_WAY;
 }

@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-static struct guest nobody; /* before the start, and where there is no memory */
-struct guest *guest = &nobody;
+static struct guest no_guest; /* before the start, and where there is no memory */
+struct guest *guest = &no_guest;
 
 bool guest_begin(void)
 {

@@ -220,7 +220,7 @@ static void remember(const struct heap_block *block)
     uint64_t mask = heap_lock();
     if (make_room()) {
         struct heap_block *slot = find_block(block->address);
-        if (slot->address) { /* freed where nobody saw it */
+        if (slot->address) { /* freed where no stand-in saw it */
             forget(slot);
             slot = find_block(block->address);
         }

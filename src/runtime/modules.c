@@ -459,7 +459,8 @@ void modules_refresh(void)
 /*
  * Who puts code back must not meet a module that is coming or going. The linker calls this hook
  * when it has said that it begins, and has not unmapped anything yet: it waits here for who holds
- * the code, and nobody gets hold of it from then on, until what has come and gone is known.
+ * the code, and no other thread gets hold of it from then on, until what has come and gone is
+ * known.
  */
 static void on_change(void)
 {
@@ -491,7 +492,7 @@ enum { WATCH_BYTES = 14 };
 static uint8_t linkers_own[WATCH_BYTES],
     ours[WATCH_BYTES]; /* its bytes before, and with our jump */
 
-/* The hook's bytes become others. Nobody stands behind its first instruction. */
+/* The hook's bytes become others. No thread stands behind its first instruction. */
 static bool replace_hook(const uint8_t *before, const uint8_t *bytes)
 {
     struct live_site hook = {(uint64_t)loaded_linker->r_brk, before, bytes, WATCH_BYTES,

@@ -10,7 +10,7 @@
  *   which moves the frame to where it belongs, the program's own alternate stack or else the
  *   interrupted one, and goes on to the handler there. A stub stands for one handler for good.
  * - Another signal that came meanwhile would have its handler run on ours, which is small and which
- *   nobody knows who looks through stacks. So the kernel blocks all signals before a stub, which
+ *   no reader of stacks knows. So the kernel blocks all signals before a stub, which
  *   blocks those that the program has said when it has left our stack.
  * - A stack with SS_AUTODISARM is the kernel's affair: it is set as the program says, in place of
  *   ours, and samples run on it, if it is large enough.

@@ -51,7 +51,7 @@ static void note_change(void)
     struct arena_header *a = guest->arena;
     uint32_t number = __atomic_fetch_add((uint32_t *)&a->change_count, 1, __ATOMIC_SEQ_CST);
     struct arena_change *c = &a->changes[number % ARENA_CHANGES];
-    c->at_ns = UINT64_MAX; /* nobody looks at it meanwhile */
+    c->at_ns = UINT64_MAX; /* no reader looks at it meanwhile */
     c->phase = a->phase;
     c->paused = a->program_paused;
     c->at_ns = clock_ns(CLOCK_MONOTONIC);

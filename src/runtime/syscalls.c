@@ -112,7 +112,7 @@ long watched_syscall(long number, long a, long b, long c, long d, long e)
         return as_libc(raw_syscall4(number, a, b, c, d)); /* the kernel says what is wrong */
     case SYS_sigaltstack:
         return as_libc(own_stack_change((const stack_t *)a, (stack_t *)b));
-    case SYS_rt_sigaction: /* our handler stays, and is nobody's business */
+    case SYS_rt_sigaction: /* our handler stays, and is not shown */
         if (!guest->arena || a != SAMPLE_SIGNAL)
             return as_libc(act(a, (const struct kernel_action *)b, (struct kernel_action *)c, d));
         return act_on_ours((const struct kernel_action *)b, (struct kernel_action *)c);

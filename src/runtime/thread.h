@@ -19,7 +19,7 @@ struct thread {
     uint64_t stack_start, stack_end; /* sample_entry.S knows where these are */
     uint64_t first_sp;
 
-    struct guest *of;      /* whose it is; after a fork nobody's */
+    struct guest *of;      /* whose it is; after a fork no guest's */
     _Atomic uint32_t busy; /* in the signal handler */
     uint32_t tid;
     bool saw_detach;                    /* it had a tick since the sites were put back */

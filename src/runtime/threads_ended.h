@@ -6,7 +6,7 @@
 
 struct thread;
 
-/* A structure that nobody uses; NULL when there is no memory. And back. */
+/* A structure that no thread uses; NULL when there is no memory. And back. */
 struct thread *thread_take(void);
 void thread_keep(struct thread *thread);
 

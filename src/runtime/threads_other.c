@@ -69,8 +69,8 @@ EXPORTED int tss_create(tss_t *key, tss_dtor_t destructor)
  */
 
 /*
- * What the program wants to be called, and with what. These stay: nobody says when the last call
- * has been made. The same wish has the same place.
+ * What the program wants to be called, and with what. These stay: it is not known when the last
+ * call has been made. The same wish has the same place.
  */
 struct wish {
     void (*function)(union sigval);

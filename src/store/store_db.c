@@ -125,7 +125,7 @@ int db_check_url(const char *url, struct ct_error *err)
     }
     PQconninfoFree(options);
     if (has_password)
-        return ct_fail(err, "a password on the command line can be seen by everybody on this "
+        return ct_fail(err, "a password on the command line can be seen by all users of this "
                             "machine: put it in ~/.pgpass (mode 0600), or in PGPASSFILE's file");
     return is_understood ? CT_OK
                          : ct_fail(err, "the store's address is not understood: "

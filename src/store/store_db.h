@@ -52,7 +52,7 @@ struct store {
 };
 
 /*
- * A URL or key=value words, as libpq has them. A password in it is refused: everybody who can list
+ * A URL or key=value words, as libpq has them. A password in it is refused: every user who can list
  * processes would see it.
  */
 int db_check_url(const char *url, struct ct_error *err);

@@ -126,7 +126,7 @@ static int drop(struct store *store, const char *before, uint64_t *profiles, str
 
 int store_drop(struct store *store, const char *before, uint64_t *profiles, struct ct_error *err)
 {
-    /* Nobody adds meanwhile: a profile has its costs, or is not there. */
+    /* No client adds meanwhile: a profile has its costs, or is not there. */
     CT_TRY(db_run(store, "BEGIN; LOCK TABLE calltrail.profile IN SHARE ROW EXCLUSIVE MODE", err));
     int status = drop(store, before, profiles, err);
     if (status == CT_OK)

@@ -244,7 +244,7 @@ static void shrink(const struct spool *s)
 
 /* ---- Sending --------------------------------------------------------------------------------- */
 
-/* A file that is no profile is nobody's: it is put aside, and said. */
+/* A file that is no profile is put aside, and that is said. */
 static bool is_sound(const char *path)
 {
     struct profile p;
@@ -314,7 +314,7 @@ static int send_all(struct spool *s, struct ct_error *err)
     return status;
 }
 
-/* One turn, if nobody else is at it. */
+/* One turn, if no other process does it. */
 static bool turn(struct spool *s)
 {
     struct ct_error err;

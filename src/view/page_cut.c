@@ -9,7 +9,7 @@
 /* Shares are counted in steps of a quarter of a power of two, from 1 down. */
 enum { SHARE_STEPS = 512, STEPS_PER_POWER = 4, PROGRESS_NODES = 1 << 18 };
 
-/* What a node is to somebody who looks closer. */
+/* What a node is to a closer look. */
 enum nearness { OUTSIDE, ON_PATH, INSIDE };
 
 /* How many labels of the path a node has, all of its own among them; CTP_NONE: it is elsewhere. */

@@ -36,7 +36,8 @@ struct page_server {
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
-/* Nothing but the server's own files may run or be asked for, and nobody may frame or keep it. */
+/* Nothing but the server's own files may run or be asked for, and no page may frame, no cache keep
+ * it. */
 static void add_headers(struct MHD_Response *response, const char *type)
 {
     static const char *const headers[][2] = {
@@ -236,7 +237,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     return answer_text(connection, MHD_HTTP_NOT_FOUND, "there is nothing here\n");
 }
 
-/* What the library would print of broken requests is nobody's concern. */
+/* What the library would print of broken requests is not printed. */
 static void say_nothing(void *context, const char *format, va_list arguments)
 {
     (void)context, (void)format, (void)arguments;

@@ -156,7 +156,7 @@ exits not-a-profile 1 'text.c: is not a calltrail profile' diff a.ctp text.c
 exits newer-version 1 'newer.ctp: written by a newer calltrail' diff a.ctp newer.ctp
 exits truncated 1 'truncated.ctp: is truncated' diff truncated.ctp a.ctp
 exits missing 1 'nowhere.ctp: .*No such file' diff a.ctp nowhere.ctp
-exits one-file 2 'two profiles, please' diff a.ctp
+exits one-file 2 'two profiles are required' diff a.ctp
 exits by-what 2 "'line' is not function or context" diff --by line a.ctp b.ctp
 exits bad-limit 2 "'x' is not a number of per cent" diff --fail-over x a.ctp b.ctp
 exits unknown-option 2 "unknown option '--frob'" diff --frob a.ctp b.ctp

@@ -70,4 +70,4 @@ usage "no numbers" "--max-ids: '0' is not from 1 to 2147483647" --engine encode 
 usage "words" "--max-ids: 'many' is not from 1 to 2147483647" --engine encode --max-ids many
 usage "renumber" "--renumber: '-1' is not from 1 to 2147483647" --engine encode --renumber -1
 usage "perf events" "perf events cannot be combined with --engine encode" --engine encode -e perf:instructions
-usage "another engine" "record: --max-ids goes with --engine encode" --max-ids 5
+usage "another engine" "record: --max-ids requires --engine encode" --max-ids 5

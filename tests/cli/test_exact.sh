@@ -146,12 +146,12 @@ usage() { # name, words, options...
 }
 usage "no such engine" "there is no engine 'magic'; there are: sample, exact" --engine magic
 for option in --modules=x --fold-recursion --height --max-nodes=5 --k=2 --burst --trace=x.trace; do
-    usage "$option of another engine" "record: ${option%=*} goes with --engine exact" "$option"
+    usage "$option of another engine" "record: ${option%=*} requires --engine exact" "$option"
 done
-usage "option before another engine" "record: --height goes with --engine exact" --height --engine sample
-usage "option of the other engine" "record: --no-trampoline goes with --engine sample" \
+usage "option before another engine" "record: --height requires --engine exact" --height --engine sample
+usage "option of the other engine" "record: --no-trampoline requires --engine sample" \
     --engine exact --no-trampoline
-usage "the last engine" "record: --k goes with --engine exact" --engine exact --k 2 --engine sample
+usage "the last engine" "record: --k requires --engine exact" --engine exact --k 2 --engine sample
 usage "no number" "not a number of contexts" --engine exact --max-nodes many
 
 # --k: the forest of slabs that was built in the program, by definition, and against the offline code's,
@@ -195,7 +195,7 @@ for program in ./calls ./short ./threads "perl hash.pl"; do
     done
 done
 said=$("$calltrail" kctx --metric calls --k 6 slabs.ctp 2>&1 >printed)
-check "kctx of more" 1 "$(grep -c 'was recorded with --k 5: chains have at most so many callers, not 6' <<<"$said")"
+check "kctx of more" 1 "$(grep -c 'was recorded with --k 5: chains have at most that many callers, not 6' <<<"$said")"
 check "report says it" 1 "$(COLUMNS=200 "$calltrail" report --metric calls slabs.ctp | grep -c 'the last 5 callers of each call, not all')"
 
 # --burst: all calls are known, those in bursts stand for the rest.
@@ -238,8 +238,8 @@ check "report gives the error" 1 "$(COLUMNS=200 "$calltrail" report part.ctp | g
 
 # --trace: each context of the profile has as many calls in the trace of the same run, and what kctx makes
 # of it is what the definition says.
-usage "trace of slabs" "goes with whole contexts" --engine exact --trace x.trace --k 2
-usage "trace of bursts" "goes with whole contexts" --engine exact --trace x.trace --burst
+usage "trace of slabs" "trace has whole contexts" --engine exact --trace x.trace --k 2
+usage "trace of bursts" "trace has whole contexts" --engine exact --trace x.trace --burst
 "$calltrail" record --engine exact --trace no/such/folder ./calls >printed 2>said
 check "trace that cannot be written" "1 0 1" "$? $(wc -c <printed) $(grep -c 'no/such/folder' said)"
 for program in calls short; do
@@ -329,7 +329,7 @@ check "close frames, verify" 0 "$(fact verify_differ close.ctp)"
 check "close frames, calls" 40000 "$("$calltrail" report --view flat --csv --metric calls close.ctp |
     awk -F, '/leaf/ { print $3 }')"
 
-# Whoever walks the stack of a stopped program finds its callers, in stubs, too: every second stop or
+# A tool that walks the stack of a stopped program finds its callers, in stubs, too: every second stop or
 # so is in one.
 gcc -g -O2 -fno-optimize-sibling-calls -o spin "$here/exact/spin.c" || exit 1
 mkfifo spins

@@ -224,8 +224,8 @@ refused own-profile 1 'fixed.ctp: is a calltrail profile already' import -o no.c
 refused not-perf 1 'has no samples as perf script prints them' import --from perf -o no.ctp stacks
 refused missing-file 1 'nowhere: cannot be opened: No such file' import -o no.ctp nowhere
 refused no-folder 1 'nowhere/x.ctp' import -o nowhere/x.ctp stacks
-refused no-file 2 'which file?' import
-refused two-files 2 'one file at a time' import stacks stacks
+refused no-file 2 'a FILE is required' import
+refused two-files 2 'only one FILE is allowed' import stacks stacks
 refused unknown-format 2 "there is no format 'xml'" import --from xml stacks
 [ -e perf.data ] && refused perf-data 1 "perf's own file; import what .perf script" \
     import -o no.ctp perf.data

@@ -197,8 +197,8 @@ refused no-profile 2 'a profile is needed' infer
 refused nothing-to-learn-from 1 'has no stack heights' infer heights.ctp
 refused two-kinds 2 'are one each' infer --score --unseen p.map exact.ctp
 refused no-paths 2 'is not a number of paths' infer --top-paths 0 p.map heights.ctp
-refused window-alone 2 'goes with --score' infer --window 1024 p.map heights.ctp
-refused output-of-score 2 'goes with --train' infer --score -o x p.map exact.ctp
+refused window-alone 2 '--window requires --score' infer --window 1024 p.map heights.ctp
+refused output-of-score 2 '-o requires --train' infer --score -o x p.map exact.ctp
 
 # ---- The call graph: paths that training never met. All that are direct below main are there, with frame sizes by rows,
 # and by the code where these count from the frame pointer.

@@ -116,7 +116,7 @@ while read -r option engine argument; do
     awk -v option="$option" '$1 == option { print $2 }' rows >owners
     other=$(grep -vxFf owners engines | head -1)
     "$CALLTRAIL" record "$option${argument:+=1}" --engine "$other" /bin/true >out 2>err
-    if [ $? -eq 2 ] && grep -q "record: $option goes with --engine $(head -1 owners)" err
+    if [ $? -eq 2 ] && grep -q "record: $option requires --engine $(head -1 owners)" err
     then ok "$name, with $other"; else fail "$name, with $other" "$(cat err)"; fi
 done <rows
 

@@ -177,7 +177,7 @@ refused limit 2 'not a number of functions' kctx --limit -1 fixed.ctp
 refused min-share 2 'not from 0 to 100' kctx --min-share 101 fixed.ctp
 refused unknown-option 2 "unknown option '--frobnicate'" kctx --frobnicate
 refused no-value 2 '--k needs a value' kctx fixed.ctp --k
-refused two-files 2 'one file at a time' kctx fixed.ctp other.ctp
+refused two-files 2 'only one FILE is allowed' kctx fixed.ctp other.ctp
 holds help "$CALLTRAIL" kctx --help
 
 [ $failures -eq 0 ]

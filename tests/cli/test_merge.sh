@@ -167,8 +167,8 @@ refused missing-list 1 'nolist: .*No such file' -o refused.ctp @nolist
 refused empty-list 1 'the list is empty' -o refused.ctp @empty
 refused other-unit 1 'units.ctp: cpu is in calls there, and in ns in those before' \
     -o refused.ctp s1.ctp units.ctp
-refused no-output 2 'to which file' s1.ctp
-refused no-files 2 'which profiles' -o refused.ctp
+refused no-output 2 '-o OUT is required' s1.ctp
+refused no-files 2 'profiles are required' -o refused.ctp
 refused unknown-option 2 "unknown option '--frob'" --frob -o refused.ctp s1.ctp
 refused folder 1 'nowhere' -o nowhere/out.ctp s1.ctp
 holds help "$CALLTRAIL" merge --help

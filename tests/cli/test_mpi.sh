@@ -83,7 +83,7 @@ refused missing-list 'nolist: ' -o refused.ctp @nolist
 refused no-output 'merge: -o OUT is required' s1.ctp
 refused folder 'nowhere/out.ctp: ' -o nowhere/out.ctp s1.ctp
 
-# A rank is killed while the others wait for it: rank 0 waits for a list that nobody ends before that.
+# A rank is killed while the others wait for it: rank 0 waits for a list that is not ended before that.
 mkfifo names
 cat >as-rank.sh <<'END'
 echo $$ >pid.$OMPI_COMM_WORLD_RANK.new && mv pid.$OMPI_COMM_WORLD_RANK.new pid.$OMPI_COMM_WORLD_RANK

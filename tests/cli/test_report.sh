@@ -85,8 +85,8 @@ refused from-of-nothing 1 'its samples have no times' report --from 1 fixed.ctp
 refused from-behind-to 1 'from: 2 s is not before --to: 1 s' report --from 2 --to 1 timed.ctp
 refused from-no-time 2 "from: 'x' is not a number of seconds" report --from x timed.ctp
 refused from-replay 2 'are for profiles' kctx --from 1 --replay x.trace
-refused lines-needs-function 2 'of which function' report --view lines lines.ctp
-refused asm-alone 2 'go with --lines' report --asm lines.ctp
+refused lines-needs-function 2 '--lines FN is required' report --view lines lines.ctp
+refused asm-alone 2 'require --lines' report --asm lines.ctp
 refused asm-of-another-build 1 'is not the build that was recorded' \
     report --lines Perl_yylex --asm lines.ctp
 refused fold-recursion-of-lines 2 'is not for --lines' \
@@ -287,8 +287,8 @@ refused module 1 "there is no module 'pearl'; the nearest is 'perl'$" \
     report --only-module pearl fixed.ctp
 refused expression 1 "'a(b' is not a valid regular expression: " report --focus 'a(b' fixed.ctp
 refused view 2 "there is no view 'tree'" report --view tree fixed.ctp
-refused view-needs-function 2 'of which function' report --view callers fixed.ctp
-refused two-views 2 'one view at a time' report --view flat --callers main fixed.ctp
+refused view-needs-function 2 '--callers FN is required' report --view callers fixed.ctp
+refused two-views 2 'only one view is allowed' report --view flat --callers main fixed.ctp
 refused hot-path-of-flat 2 'is for trees' report --view flat --hot-path fixed.ctp
 refused sort-of-contexts 2 '--sort is for' report --view contexts --sort name fixed.ctp
 refused sort-key 2 "'size' is not self" report --view flat --sort size fixed.ctp
@@ -299,7 +299,7 @@ refused color 2 'not auto, always or never' report --color red fixed.ctp
 refused unknown-option 2 "unknown option '--frobnicate'" report --frobnicate fixed.ctp
 refused no-value 2 '--limit needs a value' report fixed.ctp --limit
 refused no-value-export 2 '-o needs a value' export --to folded fixed.ctp -o
-refused two-files 2 'one file at a time' report fixed.ctp other.ctp
+refused two-files 2 'only one FILE is allowed' report fixed.ctp other.ctp
 refused no-format 2 '--to FORMAT is required' export fixed.ctp
 refused format 2 "there is no format 'pdf'" export --to pdf fixed.ctp
 refused export-metric 1 "the nearest is 'malloc'" export --to folded --metric maloc fixed.ctp

@@ -91,7 +91,7 @@ refused bad-time 2 "is not a time" record --every 1x --keep k ./burn 0
 refused bad-size 2 "is not a size" record --every 1s --keep k --keep-bytes 1 ./burn 0
 refused with-output 2 'cannot be combined with -o' record --every 1s --keep k -o x.ctp ./burn 0
 refused with-heap 2 'with -e cpu' record --every 1s --keep k -e heap ./burn 0
-refused keep-alone 2 'go with --every' record --keep k ./burn 0
+refused keep-alone 2 'require --every' record --keep k ./burn 0
 : >file
 refused not-a-folder 1 'file' record --every 1s --keep file ./burn 0
 

@@ -67,7 +67,7 @@ assert all(not p["attached"] and "statically linked" in p["restricted"] for p in
 check "static children are listed" static_child -e malloc
 check "static children are listed under exact" static_child --engine exact
 
-# A daemon is in nobody's account: its CPU time is its own, and the rate is that of all samples in all of it.
+# A daemon is in no parent's account: its CPU time is its own, and the rate is that of all samples in all of it.
 cat >"$work/outlives.c" <<'C'
 #include <stdio.h>
 #include <sys/resource.h>
@@ -201,7 +201,7 @@ gcc -O1 -o "$work/group" "$work/group.c"
 group() { [ "$(setsid -w "$CALLTRAIL" record -o "$work/p.ctp" "$work/group")" = "3 3" ]; }
 check "a signal for the process group comes once" timeout 60 bash -c "$(declare -f group); CALLTRAIL=$CALLTRAIL work=$work; group"
 
-# More libraries than anybody counts on: the last of them is known as the first is.
+# More libraries than programs have: the last of them is known as the first is.
 mkdir "$work/many"
 cat >"$work/many/one.c" <<'C'
 __attribute__((noinline)) unsigned in_library(unsigned n) { volatile unsigned x = 1; while (n--) x = x * 3 + 1; return x; }

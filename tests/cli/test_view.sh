@@ -197,7 +197,7 @@ WORDS = {"thread": ("1000", "nobody", "%00", "%ff%fe", "", "x" * 3000), "process
 KINDS = ("whole", "whole", "whole", "token", "cut", "method", "body", "header")
 
 def any_request():
-    """What is sent, and the answers that may come, 0 for none at all; None: nobody waits for one."""
+    """What is sent, and the answers that may come, 0 for none at all; None: it is not waited for."""
     words = [f"{key}={chance.choice(WORDS[key])}" for key in chance.choices(list(WORDS), k=chance.randrange(5))]
     kind, name = chance.choice(KINDS), chance.choice(("data", "flat", "profiles", "", "page.js", "none"))
     secret = chance.choice((token[:-1] + "g", token[::-1], "", token + "0", "%00" + token, token.upper() + "A")) if kind == "token" else token

@@ -106,7 +106,7 @@ static void waits_for_semaphore(long n)
     CHECK(sem_timedwait(&semaphore, &time) == -1 && errno == ETIMEDOUT);
 }
 
-/* Without libc, so that nobody notices. */
+/* Without libc, so that no stand-in notices. */
 static void blocks_all(long n)
 {
     uint64_t all = ~UINT64_C(0);
@@ -246,10 +246,10 @@ static void change_calls(long n)
 }
 
 /*
- * From instructions to a jump, and back: mostly the one at whose entrance nobody has to wait, since
- * all the others do so with all their might, and now and then all of them at once. That may be
- * refused: a handler waits at an entrance, on top of a thread that is inside, or a thread gets no
- * processor for so long.
+ * From instructions to a jump, and back: mostly the one at whose entrance no thread has to wait,
+ * since all the others do so with all their might, and now and then all of them at once. That may
+ * be refused: a handler waits at an entrance, on top of a thread that is inside, or a thread gets
+ * no processor for so long.
  */
 static void change_ranges(long n)
 {

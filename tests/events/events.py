@@ -131,7 +131,7 @@ def bad_events():
     refuses("perf:", "there is no event 'perf:'")
     refuses("perf:page-faults/0", "a number from 1 to 1024G, not '0'")
     refuses("perf:page-faults/1T", "a number from 1 to 1024G, not '1T'")
-    refuses("perf:page-faults,perf:page-faults/2", "'perf:page-faults' is there twice")
+    refuses("perf:page-faults,perf:page-faults/2", "'perf:page-faults' is given twice")
     refuses("perf:cs,perf:context-switches", "'perf:cs' and 'perf:context-switches' are the same event")
     refuses("perf:no:such", "no tracepoints here|not readable|no such tracepoint")
     refuses("perf:a/b:c", "there is no event 'perf:a'")

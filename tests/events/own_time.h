@@ -41,7 +41,7 @@ __attribute__((noinline, noclone, unused)) static double burn(double s)
     return user_s() - start;
 }
 
-/* How long the thread has waited for a processor so far, which nobody can attribute. */
+/* How long the thread has waited for a processor so far, which cannot be attributed. */
 __attribute__((unused)) static double queued_s(void)
 {
     unsigned long long ran_ns = 0, queued_ns = 0;

@@ -52,7 +52,7 @@ __attribute__((noinline)) static long read_lines(void)
     return bytes;
 }
 
-/* Eight bytes of a block that libc reads as a whole: the rest is nobody's. */
+/* Eight bytes of a block that libc reads as a whole: the rest is not read. */
 __attribute__((noinline)) static long read_little(void)
 {
     char block[8];

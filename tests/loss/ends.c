@@ -1,7 +1,7 @@
 /*
- * A program that ends in the way that the first argument says, at a moment that nobody chose. Three
- * threads divide their time among three functions and publish, on a board in a shared file, how
- * much CPU time each function took: what the samples must agree with.
+ * A program that ends in the way that the first argument says, at a moment that was not chosen.
+ * Three threads divide their time among three functions and publish, on a board in a shared file,
+ * how much CPU time each function took: what the samples must agree with.
  *
  *   ends HOW BOARD AFTER_US
  *

@@ -165,7 +165,7 @@ class Profile:
 
 
 class Recording:
-    """`calltrail record` with a program, and whoever looks on."""
+    """`calltrail record` with a program, and onlookers."""
 
     def __init__(self, suite, folder, command, options=(), env=None, **how):
         self.suite, self.folder = suite, folder

@@ -1,6 +1,6 @@
 /*
  * Every rare form of call frame information in one shared object, for cfi_oracle: what compilers
- * write once in a million rows, what only hand-written assembly has, and what nobody should write.
+ * write once in a million rows, what only hand-written assembly has, and what should not be written.
  * The code is never run; only its description counts.
  *
  *     cc -shared -nostdlib -Wl,--no-eh-frame-hdr -o cfi_forms.so cfi_forms.S

@@ -368,7 +368,7 @@ struct expected_rule rule_expected(const struct frames *frames, const struct fra
         rule->cfa_kind = CFA_UNKNOWN;
     if (rule->cfa_kind == CFA_END)
         return expected;
-    /* Nobody can go on without a return address and a stack pointer. */
+    /* No walk can go on without a return address and a stack pointer. */
     for (unsigned at = AT_RIP; at <= AT_RSP; at++)
         if (rule->place[at].kind == PLACE_LOST || expected.may_be_lost[at])
             expected.cfa_may_be_unknown = true;

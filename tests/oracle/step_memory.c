@@ -100,7 +100,7 @@ struct walk_memory mirror_refresh(struct stack_mirror *mirror, uint64_t rsp)
     struct walk_memory memory = {.find_memory = find_memory, .context = mirror};
     uint64_t low = readable_start(mirror, rsp);
     if (low < mirror->bottom || rsp >= mirror->top) {
-        /* Not on the main stack. Nobody writes there now, so the mirror is good as it is. */
+        /* Not on the main stack. No code writes there now, so the mirror is good as it is. */
         if (!fetch_elsewhere(mirror, low, &memory))
             memory.end = memory.start;
         return memory;

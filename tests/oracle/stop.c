@@ -1,5 +1,6 @@
 /*
- * stop: walks the threads of a process that somebody has stopped, with the walker that samples use.
+ * stop: walks the threads of a process that another one has stopped, with the walker that samples
+ * use.
  *
  *   stop PID
  *

@@ -440,7 +440,7 @@ def refusals():
                 (1, "statically linked.*from outside only CPU time", ["--engine", "exact", path("shares_static")]),
                 (2, "only seen from outside", ["-e", "cpu:uk", "true"]),
                 (2, "a window is a number of KB", ["--outside", "--window", "64", "true"]),
-                (2, "--window goes with", ["--window", "8", "true"])]:
+                (2, "--window requires", ["--window", "8", "true"])]:
             done = record(*arguments)
             must(done.returncode == status and re.search(pattern, done.stderr) and
                  done.stderr.count("\n") == 1 and not done.stdout,

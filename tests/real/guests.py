@@ -1,5 +1,5 @@
 """Programs that are hard to be a guest in: runtimes with stacks and collectors of their own, sandboxes,
-sanitizers, emulators and debuggers. Each is small, and prints the same whoever runs it.
+sanitizers, emulators and debuggers. Each is small, and prints the same for every user.
 
 `command(folder)` runs in that folder, which `prepare(folder)` has filled. `samples`: a part of what it
 burns must be seen, from inside or from outside; `modes`: all, unless one has no sense.

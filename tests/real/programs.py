@@ -1,6 +1,6 @@
 """Real programs from Debian's packages, stripped, each with a workload that is made here.
 
-A workload grows with its scale, and the same scale gives the same work: the same output, whoever runs it.
+A workload grows with its scale, and the same scale gives the same work: the same output, under whatever user.
 """
 import os
 import random

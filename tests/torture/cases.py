@@ -494,7 +494,7 @@ CASES = [
            checks=[ms("before_filter", 40), restricted("filter")])
       for what in ("sigreturn", "mask", "errno", "strict", "all")],
     Case("r51_inherited", "r51_filters.c", arguments=["inherited"], complete=0.9,
-         exact_not="a call that is new needs a system call, which a filter that nobody has seen forbids",
+         exact_not="a call that is new needs a system call, which a filter that was not seen forbids",
          checks=[ms("before_filter", 40)]),
     Case("r51_tsc", checks=[ms("without_stamps", 100)]),
     # 52: the signal that a profiler has taken

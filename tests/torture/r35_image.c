@@ -1,4 +1,4 @@
-/* Row 35: an image as mono compiles it ahead of time, by the name that it is known by: whoever runs
+/* Row 35: an image as mono compiles it ahead of time, by the name that it is known by: what runs
  * it finds where its calls lead by their bytes. */
 #include "torture.h"
 

@@ -96,7 +96,7 @@ static void say_alive(void)
     inline_call(SYS_write, 1, (long)text, sizeof text - 1);
 }
 
-/* On a part of the stack where nobody has been. */
+/* On a part of the stack that was never used. */
 static NOINLINE int deeper(int depth)
 {
     volatile char here[4096];

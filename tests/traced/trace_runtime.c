@@ -6,7 +6,7 @@
  *     TRACE_SYMBOLS=FILE  what `nm` prints of the program, which must be linked with -no-pie
  *     TRACE_CALLS=N       ends the trace after so many calls
  *
- * Calls of one thread only, the first. A function that is left by longjmp tells nobody: what is
+ * Calls of one thread only, the first. A function that is left by longjmp tells no hook: what is
  * deeper in the stack than the function that calls or returns now is taken as returned.
  */
 #include "trace/trace.h"

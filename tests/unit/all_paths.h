@@ -83,8 +83,8 @@ static inline void tally_same(struct tally *got, struct tally *expected)
  * Module 2 is module 0 again, as another process would bring it. Functions 0 and 5 are the same;
  * 1 and 6 have one name at two offsets; 2 and 7 have one name in two modules. Frames 0 to 15 are
  * two places in each; then come places without a function, of which 16 and 17 are the same, and
- * two gaps. Functions 8 to 10 are inlined: 8 is nowhere else, 9 is alpha, but nobody can know, and
- * 10 is eps again, as its declaration shows.
+ * two gaps. Functions 8 to 10 are inlined: 8 is nowhere else, 9 is alpha, but that cannot be known,
+ * and 10 is eps again, as its declaration shows.
  */
 enum { FUNCTIONS = 11, FRAMES = 22, INLINED_MAX = 2 };
 static const char *const module_paths[] = {"/bin/prog", "/lib/libx.so", "/bin/prog"};

@@ -52,7 +52,7 @@ static struct trace {
     struct stack calls[CALLS_MAX]; /* the stack as each call leaves it */
     uint64_t weights[CALLS_MAX];
     uint32_t call_count, functions, threads, depth;
-    bool root_recurs; /* the function of a thread's root is called by somebody too */
+    bool root_recurs; /* the function of a thread's root is called by another one, too */
 } trace;
 
 static struct stack stacks[4];

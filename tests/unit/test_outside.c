@@ -175,7 +175,7 @@ static void test_reused_number(void **state)
     assert_int_equal(samples_of(s, 2, 0), 2);
 }
 
-/* Of nobody who is known: counted, and charged to no one. */
+/* Of no known process: counted, and charged to none. */
 static void test_unknown(void **state)
 {
     struct scene *s = *state;
@@ -184,7 +184,7 @@ static void test_unknown(void **state)
     outside_read(&s->outside, true);
     assert_int_equal(samples_of(s, 0, 0), 0);
     assert_int_equal(s->server.arenas.items[0].header->lost[LOST_NO_THREAD], 1);
-    s->outside.events.samples_are_wide = true; /* then it is somebody else's */
+    s->outside.events.samples_are_wide = true; /* then it is another process's */
     sample(s, OWN_EVENT, FIRST + 5, FIRST + 5, 151);
     outside_read(&s->outside, true);
     assert_int_equal(s->server.arenas.items[0].header->lost[LOST_NO_THREAD], 1);

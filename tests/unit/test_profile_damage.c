@@ -344,7 +344,7 @@ static void roots_match_their_nodes(void **state)
     free(bytes);
 }
 
-/* What a reader sees of numbers that point nowhere, before anybody has checked the file. */
+/* What a reader sees of numbers that point nowhere, before the file has been checked. */
 static void hostile_numbers_are_not_followed(void **state)
 {
     (void)state;

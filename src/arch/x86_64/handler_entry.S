@@ -3,7 +3,7 @@
  * blocked. Where it has put the signal frame on a stack of ours (own_stack.h), the frame moves to
  * where the program expects it, and the handler runs there, with those signals blocked that the
  * program has said. Behind these stubs are those of other handlers of faults, where neither the
- * frame nor the mask needs a change. Handlers of faults are run by fault_run. Where somebody calls
+ * frame nor the mask needs a change. Handlers of faults are run by fault_run. Where the program calls
  * a stub like a function, this only jumps on.
  *
  * On entry: rdi the number of the signal, rsi its siginfo, rdx the context, rsp the return address,

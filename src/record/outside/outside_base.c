@@ -8,7 +8,7 @@ enum { CHUNK = 64 << 10, MOST_STACK = 64 << 20 };
 /* --- what is an outermost return address -------------------------------------------------------
  */
 
-/* Is the code before this address that of a frame that nobody has called? */
+/* Is the code before this address that of a frame without a caller? */
 static bool is_outermost(const struct map_tables *tables, uint64_t offset)
 {
     int64_t row = map_find_row(tables, offset);

@@ -73,7 +73,7 @@ static struct perf_event_attr describe_samples(const struct outside_events *e, b
 }
 
 /*
- * It counts what nobody reads: two events of one kind take 0.15 us less at each switch of threads
+ * It counts what is never read: two events of one kind take 0.15 us less at each switch of threads
  * than one beside an event that counts nothing (0.2 us more than one event alone, of 9).
  */
 static struct perf_event_attr describe_tale(const struct outside_events *e, bool on_exec)

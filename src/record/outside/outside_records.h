@@ -1,6 +1,6 @@
 /*
  * What the kernel writes into the rings of perf events, record by record. The bytes are checked as
- * if anybody had written them: a record that is not what it should be is no record.
+ * if any program had written them: a record that is not what it should be is no record.
  */
 #ifndef RECORD_OUTSIDE_RECORDS_H
 #define RECORD_OUTSIDE_RECORDS_H

@@ -1,7 +1,7 @@
 /*
  * Applies the edit plan of a module: makes a stub for each site, near the module, and points the
- * site at it. Nobody runs the code meanwhile: modules are edited before their constructors, and at
- * the start of the program before there are other threads.
+ * site at it. No thread runs the code meanwhile: modules are edited before their constructors, and
+ * at the start of the program before there are other threads.
  *
  * Whatever cannot be changed safely is left as it is, and counted.
  */

@@ -49,7 +49,7 @@ uint32_t edited_site_of_key(uint64_t site_key);
 
 /*
  * Changes registers inside a stub to those at its site, which is returned; NULL: they are not in
- * one. `is_lost`: they are where nobody knows the way out.
+ * one. `is_lost`: they are where the way out is not known.
  */
 const struct plan_site *edited_leave(struct walk_registers *registers, bool *is_lost);
 
@@ -60,7 +60,8 @@ void edited_enter(struct walk_registers *registers);
 /* A new one: loaded, and to be forgotten when it is not any more. NULL: there are too many. */
 struct edited_module *edited_add(const struct edited_module *module);
 
-/* They have been unloaded: nobody finds them any more, and when nobody uses them, they can go. */
+/* They have been unloaded: no lookup finds them any more, and when no thread uses them, they can
+ * go. */
 void edit_hide_modules(const uint64_t *bases, uint32_t count);
 void edit_forget_hidden(void);
 void edited_renumber(uint64_t base, uint32_t module_id); /* in a child's arena it has another */

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A module that nobody runs yet. */
+/* A module that no thread runs yet. */
 struct edit_request {
     uint64_t base;
     uint32_t module_id;

@@ -4,7 +4,7 @@
  * 1. Pages are swapped, bytes are never written where they are run. A copy of a page, with the new
  *    bytes, takes the place of the old one by mremap. The kernel does that with the lock of the
  *    address space held for writing: it takes the old page out, has all processors forget it (each
- *    is interrupted, which drops what it had fetched ahead), and puts the new one in. Whoever
+ *    is interrupted, which drops what it had fetched ahead), and puts the new one in. A thread that
  *    fetches an instruction there meanwhile gets a page fault and waits for the lock, in the
  *    kernel, with no signal and no system call involved. So each instruction is fetched from the
  *    old page or from the new one, whole, also where it lies on two pages, which are swapped as one
@@ -14,15 +14,15 @@
  *    thread at the start of a site: it does the old or the new instruction. It is right for all
  *    that are not in the site. It is wrong for one that is behind the site's first instruction and
  *    goes on with what are now the last bytes of another. Where the old bytes are one instruction,
- *    or nobody stands behind the first, there is no such thread, whatever the threads of the
+ *    or no thread stands behind the first, there is no such thread, whatever the threads of the
  *    process do, and whether or not they are known: one swap does it.
  *
  * 3. Otherwise the entrance is closed first: the site's first instruction, and that one alone,
  *    becomes a jump. If the new bytes begin with a jump that is not longer, that one: it leads to
  *    where the moved instructions are. Otherwise a jump to itself, for which two bytes are enough;
  *    a site whose first instruction has one byte is refused. By 2 this is right at any time. From
- *    then on nobody gets behind the first instruction: nothing jumps there (a condition), no call
- *    returns there, no thread begins there. A thread that is there goes on with the old bytes,
+ *    then on no thread gets behind the first instruction: nothing jumps there (a condition), no
+ * call returns there, no thread begins there. A thread that is there goes on with the old bytes,
  *    which are all in place, and leaves after a few instructions.
  *
  * 4. Then each thread must be seen outside, once; being outside is for good by 3. What can bring a
@@ -39,7 +39,7 @@
  *      - created since: it began outside. Ending or gone: it never comes back.
  *      - the thread that makes the change: outside, but its frames are looked at; no signal is
  *        delivered to it meanwhile, so that no handler can jump out of here.
- *    When all have been seen, the rest of the bytes is swapped in: nobody is inside, and at the
+ *    When all have been seen, the rest of the bytes is swapped in: no thread is inside, and at the
  *    start there is one instruction before and after.
  *
  * 5. If time runs out first, the first instruction is put back: right by 2. It always does where a

@@ -89,8 +89,8 @@ static uint64_t ran_ns(uint32_t tid)
 }
 
 /*
- * Until every other thread has run for a while since, or sleeps: then nobody is on the way through
- * the rooms that short sites hop to. False: that took too long.
+ * Until every other thread has run for a while since, or sleeps: then no thread is on the way
+ * through the rooms that short sites hop to. False: that took too long.
  */
 static bool wait_for_others(void)
 {

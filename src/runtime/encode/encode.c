@@ -64,7 +64,7 @@ void encode_forget(void)
 {
     mine = NULL; /* what it knows is the parent's */
     encode_state = STATE_AT_FIRST;
-    list_lock = 0; /* whoever held it is not here */
+    list_lock = 0; /* the thread that held it is not here */
 }
 
 static void *map_private(uint64_t bytes)
@@ -72,7 +72,7 @@ static void *map_private(uint64_t bytes)
     return raw_mmap(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 }
 
-/* In the child of a fork of which nobody told us the mirror is empty, and every stub slow. */
+/* In the child of a fork that was not seen the mirror is empty, and every stub slow. */
 static char *map_mirror(void)
 {
     char *memory = map_private(WORDS_MAPPED);
@@ -435,7 +435,7 @@ static __attribute__((noinline)) void enter_or_not(const struct slow_frame *f)
 {
     struct encode_thread *t = find_or_map();
     if (!t) {
-        if (mine) /* of the parent of a fork of which nobody told us */
+        if (mine) /* of the parent of a fork that was not seen */
             encode_forget();
     } else if (t->busy) {
         t->counts->not_encoded++;

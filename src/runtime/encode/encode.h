@@ -98,7 +98,8 @@ struct other_code {
 static_assert(sizeof(struct site_code) == 32 && sizeof(struct other_code) == 32,
               "the stubs know that");
 
-/* The number of a callee that needs none has this bit, whatever is added to it: nobody has it. */
+/* The number of a callee that needs none has this bit, whatever is added to it: no context has it.
+ */
 #define NO_NUMBER (UINT64_C(1) << 63)
 
 /* Where calls on edges without a code led the last time: by the caller's word and the site. */

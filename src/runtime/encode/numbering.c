@@ -97,7 +97,7 @@ static void number_anew(struct encode_thread *t)
     if (t->crowded >= t->crowded_most)
         t->crowded_most *= 4;
     t->crowded = 0;
-    t->putting = false; /* whoever was at it has left by longjmp */
+    t->putting = false; /* what did that has left by longjmp */
 }
 
 /* A frame whose word is to be made of the new numbers: how many calls lie between it and the next

@@ -110,7 +110,7 @@ struct way {
 };
 
 /*
- * The edge, if there is a place for it. `ret`: its return address, if whoever puts that there
+ * The edge, if there is a place for it. `ret`: its return address, if the code that puts that there
  * writes the mirror, too.
  */
 static uint32_t edge_into(struct encode_thread *t, uint64_t word, const struct way *by,

@@ -136,7 +136,7 @@ uint32_t contexts_function(struct contexts *c, uint64_t key)
             return index->items[i] - 1;
     uint32_t number = graph_add_function(&c->graph, key);
     if (number != GRAPH_NONE && !index_add(c, &c->functions, number + 1, hash_function))
-        return GRAPH_NONE; /* it stays, and nobody finds it */
+        return GRAPH_NONE; /* it stays, and no lookup finds it */
     return number;
 }
 

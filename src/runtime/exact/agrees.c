@@ -26,7 +26,7 @@ bool exact_leave_code(struct walk_registers *r, uint64_t *restored_below)
 }
 
 /* The PLT, and the binder behind it, are on their way to the function that was called; of code
- * without a module nobody knows where functions begin. */
+ * without a module it is not known where functions begin. */
 static bool is_on_its_way(const struct walk_modules *modules, const struct walk_frame *f)
 {
     if (modules_role(modules, f->module) == ROLE_LINKER || f->module == UINT32_MAX)
@@ -139,7 +139,7 @@ bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *f
         if (modules_role(modules, frames[i].module) == ROLE_OURS)
             continue;
         if (frames[i].flags & FRAME_GUESSED)
-            continue; /* nobody knows where its return address lies */
+            continue; /* it is not known where its return address lies */
         const struct arena_record *record = mirror_find(frames[i].slot);
         if (record == records->overflow)
             return true;

@@ -5,7 +5,7 @@
  * the sum is negative, which it is between bursts. So the number of all calls is known, whether
  * their contexts are counted or not: it says what those that are counted stand for.
  *
- * Between bursts nobody writes the mirror. Its tags have the burst's number in them, so that it is
+ * Between bursts the mirror is not written. Its tags have the burst's number in them, so that it is
  * never believed in a later one: the first call in each frame walks the stack.
  */
 #include "runtime/exact/burst.h"

@@ -68,7 +68,7 @@ static void *map_private(uint64_t bytes)
 }
 
 /*
- * In the child of a fork of which nobody told us the mirror is empty: every stub takes the slow
+ * In the child of a fork that was not seen the mirror is empty: every stub takes the slow
  * way, and none writes to the parent's arena (pitfall 42).
  */
 static char *map_mirror(void)
@@ -515,7 +515,7 @@ static __attribute__((noinline)) void count_or_not(const struct slow_frame *f)
 {
     struct exact_thread *t = find_or_map();
     if (!t) {
-        if (mine) /* of the parent of a fork of which nobody told us */
+        if (mine) /* of the parent of a fork that was not seen */
             exact_forget();
     } else if (t->busy) {
         exact_counts_in(t->records.thread)->slow[SLOW_UNCOUNTED]++;

@@ -157,7 +157,7 @@ ALWAYS_INLINE bool is_at_limit(void)
  * offline.)
  *
  * Tail jumps are not cut: they may go back to a record of the same frame, whose callers would be
- * too few then. Nor is what calls nothing: nobody enters it.
+ * too few then. Nor is what calls nothing: no call of its own is counted in it.
  */
 ALWAYS_INLINE uint32_t depth_below(const struct records *r, const struct arena_record *parent,
                                    const struct entered *how)

@@ -69,8 +69,8 @@ static inline bool mark_change_state(struct mark *m, uint64_t from, uint64_t to)
 struct mark *mark_take(const struct thread *thread, uint64_t slot, uint64_t real);
 
 /*
- * The mark is off the stack, or nobody will return to it. An unwinder that has seen it may still
- * ask for the address, and a stack that the program has put aside may come back with it.
+ * The mark is off the stack, or no function will return to it. An unwinder that has seen it may
+ * still ask for the address, and a stack that the program has put aside may come back with it.
  */
 void mark_declare_dead(struct mark *mark, uint64_t slot);
 void mark_declare_dead_from(struct mark *mark, uint64_t state, uint64_t slot);

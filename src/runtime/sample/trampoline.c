@@ -164,7 +164,7 @@ struct place {
     uint32_t frame, node;
 };
 
-/* Behind code that nobody describes, frames are where a guess says: nothing is marked there. */
+/* Behind code without unwind rows, frames are where a guess says: nothing is marked there. */
 static bool is_guessed_from_here(const struct thread *t, uint32_t frame)
 {
     return t->stack.frames[frame].flags & FRAME_UNKNOWN;
@@ -181,7 +181,7 @@ static bool place_of(const struct thread *t, uint32_t frame, struct place *out)
     return true;
 }
 
-/* Writes the mark into the slot. The entry is being set: nobody else touches it until then. */
+/* Writes the mark into the slot. The entry is being set: no other code touches it until then. */
 static void set_mark(struct thread *t, struct mark *m, const struct place *place)
 {
     uint32_t number = (uint32_t)(m - trampoline_marks), stamp = ++t->mark.last_stamp;
@@ -452,7 +452,7 @@ trampoline_personality(int version, _Unwind_Action actions, _Unwind_Exception_Cl
         mark_declare_dead(m, slot);
         return _URC_CONTINUE_UNWIND;
     }
-    mark_change_state(m, state, MARK_BEING_SET); /* nobody else's until the stub has read it */
+    mark_change_state(m, state, MARK_BEING_SET); /* kept until the stub has read it */
     m->exception = exception;
     return _URC_INSTALL_CONTEXT;
 }

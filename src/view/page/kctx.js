@@ -56,7 +56,7 @@ function explain(profile, tree, { label, value, nodes }, most) {
         wrappers.value = direct[0].value;
         direct = split(tree, direct[0].items);
     }
-    // Where nobody calls the last wrapper, they are the chain.
+    // Where the last wrapper has no caller, they are the chain.
     const isWrapped = !direct.length && wrappers.labels.length > 0;
     if (isWrapped || (direct.length && hasShare(direct[0].value, value))) {
         chains.push(chainFrom(tree, wrappers, direct[0], value, most));

@@ -116,7 +116,7 @@ function cutMiddle(name, most) {
 
 // A name in so many letters; without a number, what is said of template arguments alone goes.
 export function shortName(full, most = Infinity) {
-    // Nobody reads so long a name, and taking it apart would take long, too.
+    // So long a name is not read, and taking it apart would take long, too.
     if (full.length > NAME_READ_MAX)
         return cutMiddle(full, Math.min(most, NAME_READ_MAX));
     let name = full;

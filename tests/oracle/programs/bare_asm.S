@@ -33,7 +33,7 @@
         ret
 
         .p2align 4
-.Lrealigned_lossy:                      /* in here nobody can know the caller's rsp */
+.Lrealigned_lossy:                      /* in here the caller's rsp cannot be known */
         mov     %rsp, %rcx
         and     $-32, %rsp
         sub     $32, %rsp

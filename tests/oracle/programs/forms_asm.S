@@ -48,7 +48,7 @@
         cfa_in  form_cfa_r14, %r14
         cfa_in  form_cfa_r15, %r15
 
-/* The CFA in a register that nobody saves, in a leaf that moves the stack pointer about. */
+/* The CFA in a register that is not saved, in a leaf that moves the stack pointer about. */
         .macro  leaf_cfa_in name, reg
         begin   \name
         mov     %rsp, \reg
