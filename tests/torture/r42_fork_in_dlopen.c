@@ -78,8 +78,9 @@ int main(int argc, char **argv)
     if (stopped)
         CHECK(kill(stopped, SIGSTOP) == 0);
     CHECK(pthread_create(&loader, NULL, load, path) == 0);
-    /* With no supervisor to answer, all that the thread can sleep in is the wait for one. */
-    while (stopped ? !loader_tid || !sleeps(loader_tid) : !is_loaded)
+    /* With no supervisor to answer, all that the thread can sleep in is the wait for one; it ends
+     * if somebody has killed the supervisor. */
+    while (!is_loaded && (!stopped || !loader_tid || !sleeps(loader_tid)))
         sched_yield();
     pid_t child = fork();
     if (child == 0) {
