@@ -154,8 +154,11 @@ void exact_tree_grow(void *state, const struct arena_view *v, const struct arena
     if (counts->first_record_chunk)
         grown_root(g);
     uint64_t bytes = list_spans(tables, v, counts->first_record_chunk, &spans);
-    /* At most two for each record: the place that it was called from, and its function. */
-    grown_reserve(g, g->items.count + 2 * (bytes / arena_record_bytes(0)));
+    /* At most two for each record: the place that it was called from, and its function. Of records
+     * there are no more than fit, nor than the process has made. */
+    uint64_t most = bytes / arena_record_bytes(0);
+    uint64_t made = exact_process_in(view_header(v))->records;
+    grown_reserve(g, g->items.count + 2 * (made < most ? made : most));
     for (size_t i = spans.items.count; i-- > 0;) {
         const struct record_span *span = &spans.items.items[i];
         const struct arena_record *r;
