@@ -102,7 +102,12 @@ int store_query(struct store *store, const struct store_selection *selection, co
                 uint32_t *profiles, struct ct_error *err)
 {
     struct question q = {.merge = merge_begin(&(struct merge_options){0})};
-    int status = db_run(store, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", err);
+    /* A day's table that is dropped is gone for older snapshots, too: the lock keeps tables, and is
+     * taken before there is a snapshot. */
+    int status = db_run(store,
+                        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+                        "LOCK TABLE ONLY calltrail.cost IN ACCESS SHARE MODE",
+                        err);
     if (status == CT_OK)
         status = answer(&q, store, selection, err);
     db_run(store, "ROLLBACK", NULL);

@@ -185,6 +185,27 @@ url=$owner
 
 # ---- Days go
 
+# A day goes while a query waits for its costs: the answer has the day's profiles and their costs, or neither.
+mkfifo gate2
+"$postgres_bin/psql" -h "$cluster" -U calltrail -d postgres -XAtq <gate2 >/dev/null &
+holder=$!
+exec 4>gate2
+"$SAMPLE_PROFILE" --seed 600 short-lived.ctp
+touch -d '2023-03-03 12:00 UTC' short-lived.ctp
+holds add-short-lived store add --label day=short short-lived.ctp
+echo 'BEGIN; LOCK TABLE calltrail.cost IN ACCESS EXCLUSIVE MODE;' >&4
+cost_locks() { sql "SELECT count(*) FROM pg_locks WHERE relation = 'calltrail.cost'::regclass AND mode = '$1' AND granted = $2"; }
+until [ "$(cost_locks AccessExclusiveLock true)" = 1 ] || ! kill -0 $holder 2>/dev/null; do sleep 0.05; done
+"$CALLTRAIL" store query "$url" --label day=short -o answer.ctp >out 2>err 4>&- &
+client=$!
+until [ "$(cost_locks AccessShareLock false)" = 1 ] || ! kill -0 $client 2>/dev/null; do sleep 0.05; done
+echo "DROP TABLE calltrail.cost_20230303; DELETE FROM calltrail.profile WHERE labels @> '{\"day\": \"short\"}'; COMMIT;" >&4
+exec 4>&-
+wait $client
+status=$?
+if [ $status -eq 1 ] && grep -q 'no profile of the store' err; then ok day-goes-while-asked; else fail day-goes-while-asked "status $status: $(cat err)"; fi
+wait $holder
+
 before=$(sql "SELECT count(*) FROM pg_inherits WHERE inhparent = 'calltrail.cost'::regclass")
 store drop --before 2024-01-01 >out
 after=$(sql "SELECT count(*) FROM pg_inherits WHERE inhparent = 'calltrail.cost'::regclass")
