@@ -155,7 +155,7 @@ usage "the last engine" "record: --k requires --engine exact" --engine exact --k
 usage "no number" "not a number of contexts" --engine exact --max-nodes many
 
 # --k: the forest of slabs that was built in the program, by definition, and against the offline code's,
-# both from the calling context tree of the same run: small programs, and a real one.
+# both from the calling context tree of the same run: small programs, and a real one. Recursion that is folded, too.
 usage "k of none" "'0' is not from 1 to 100 callers" --engine exact --k 0
 usage "k of many" "'101' is not from 1 to 100 callers" --engine exact --k 101
 usage "k of words" "'two' is not from 1 to 100 callers" --engine exact --k two
@@ -180,6 +180,12 @@ for program in ./calls ./short ./threads "perl hash.pl"; do
     [ "$program" = ./threads ] && modules=threads # what libc does for threads is never the same twice
     # shellcheck disable=SC2086
     "$calltrail" record --no-lines --engine exact --modules "$modules" -o whole.ctp $program >expected 2>/dev/null
+    # shellcheck disable=SC2086
+    "$calltrail" record --no-lines --engine exact --modules "$modules" --fold-recursion -o folded.ctp $program >printed \
+        2>/dev/null
+    check "output, $program, folded" "$(cksum <expected)" "$(cksum <printed)"
+    check "by definition, $program, folded" 0 \
+        "$("$here/oracle/folds_oracle.py" whole.ctp folded.ctp | sed -n 's/^compared .* differ //p')"
     for k in 1 2 5; do
         name="$program, k $k"
         # shellcheck disable=SC2086
