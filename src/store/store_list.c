@@ -48,20 +48,34 @@ void selection_values_free(struct selection_values *values)
     vec_free(&values->values.bytes);
 }
 
+/* The first line comes with the first profile, or when it is known that there is none. */
+struct listing {
+    FILE *out;
+    bool has_head;
+};
+
+static void print_head(struct listing *l)
+{
+    if (!l->has_head)
+        fputs("id\ttaken\tseconds\tbytes\tlabels\n", l->out);
+    l->has_head = true;
+}
+
 static int print_profile(void *context, const PGresult *row, struct ct_error *err)
 {
-    FILE *out = context;
+    struct listing *l = context;
     (void)err;
-    fprintf(out, "%s\t%s\t%s\t%s\t%s\n", PQgetvalue(row, 0, 0), PQgetvalue(row, 0, 1),
+    print_head(l);
+    fprintf(l->out, "%s\t%s\t%s\t%s\t%s\n", PQgetvalue(row, 0, 0), PQgetvalue(row, 0, 1),
             PQgetvalue(row, 0, 2), PQgetvalue(row, 0, 3), PQgetvalue(row, 0, 4));
     return CT_OK;
 }
 
 static int print_json(void *context, const PGresult *row, struct ct_error *err)
 {
-    FILE *out = context;
+    struct listing *l = context;
     (void)err;
-    fprintf(out, "%s\n", PQgetvalue(row, 0, 0));
+    fprintf(l->out, "%s\n", PQgetvalue(row, 0, 0));
     return CT_OK;
 }
 
@@ -69,9 +83,8 @@ int store_list(struct store *store, const struct store_selection *selection, boo
                struct ct_error *err)
 {
     struct selection_values values;
+    struct listing listing = {out, false};
     selection_values(selection, &values);
-    if (!json)
-        fputs("id\ttaken\tseconds\tbytes\tlabels\n", out);
     /* Labels as JSON, where control characters are escaped; those above 0x7f are left out. */
     int status = db_each(
         store,
@@ -83,8 +96,10 @@ int store_list(struct store *store, const struct store_selection *selection, boo
                "3)::text, p.file_bytes::text, regexp_replace(p.labels::text, "
                "'[\\x7f-\\x9f]', '?', 'g') FROM calltrail.profile p WHERE " SELECTED
                " ORDER BY p.taken, p.id",
-        values.items, SELECTION_VALUES, json ? print_json : print_profile, out, err);
+        values.items, SELECTION_VALUES, json ? print_json : print_profile, &listing, err);
     selection_values_free(&values);
+    if (status == CT_OK && !json)
+        print_head(&listing);
     return status;
 }
 

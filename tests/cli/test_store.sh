@@ -52,6 +52,7 @@ equals sum-of-all old/*.ctp new/*.ctp --
 equals sum-by-program old/*.ctp new/*.ctp -- --label program=program --since '1 day ago' --until 'tomorrow'
 refused no-such-label 1 'no profile of the store has these labels' store query "$url" --label release=3 -o x.ctp
 refused nothing-before 1 'no profile of the store has these labels' store query "$url" --until 1990-01-01 -o x.ctp
+refused bad-time-of-list 1 'invalid input syntax' store ls "$url" --since "1' OR 1=1 --"
 refused bad-time 1 'invalid input syntax' store query "$url" --since "1' OR 1=1 --" -o x.ctp
 
 # Profiles with everything in them; who created a thread is not kept, nor when samples came.
