@@ -21,12 +21,12 @@ void progress_begin(struct progress *p, const char *what, uint64_t total)
 static void draw(struct progress *p)
 {
     char bar[BAR_COLUMNS + 1];
-    uint64_t filled = p->total ? p->done * BAR_COLUMNS / p->total : 0;
+    uint64_t done = p->done < p->total ? p->done : p->total;
+    uint64_t filled = p->total ? done * BAR_COLUMNS / p->total : 0;
     for (unsigned i = 0; i < BAR_COLUMNS; i++)
         bar[i] = i < filled ? '#' : '.';
     bar[BAR_COLUMNS] = '\0';
-    fprintf(stderr, "\r%s %s %3" PRIu64 "%%", p->what, bar,
-            p->total ? p->done * 100 / p->total : 0);
+    fprintf(stderr, "\r%s %s %3" PRIu64 "%%", p->what, bar, p->total ? done * 100 / p->total : 0);
     fflush(stderr);
     p->shown = true;
 }

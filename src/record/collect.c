@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { PROGRESS_NODES = 1 << 16 };
+
 struct collector {
     const struct recording *recording;
     struct profile_writer *writer;
@@ -28,6 +30,7 @@ struct collector {
     struct totals process, all;    /* of the current process, and of all */
     VEC(struct grown_tree) trees;  /* of each thread */
     size_t next_count, last_count; /* of those, the ones that are left of the current process */
+    struct progress progress;
     struct metric_set metrics;
     uint32_t engine_metrics; /* how many of them are the engine's */
     struct epochs epochs;
@@ -111,11 +114,19 @@ static void write_node(struct collector *c, const struct arena_view *v, const st
     metrics_write(&c->metrics, c->writer, measured, view_header(v)->heap_peak, &extra);
 }
 
+/* Nodes up to this number are written; those before `shown` were shown. */
+static uint32_t show_progress(struct collector *c, uint32_t shown, uint32_t end)
+{
+    progress_add(&c->progress, end - shown);
+    return end;
+}
+
 static void write_tree(struct collector *c, const struct arena_view *v, const struct grown_tree *g,
                        uint32_t thread, size_t first, struct tree_order *order, uint32_t *next_node,
                        const struct thread_times *times)
 {
-    uint32_t phase = KEY_OFFSET(g->items.items[first].key), tree_root = *next_node;
+    uint32_t phase = KEY_OFFSET(g->items.items[first].key), tree_root = *next_node,
+             shown = tree_root;
     profile_add_root(c->writer, thread, first ? epoch_for(&c->epochs, v, phase) : CTP_NONE);
     for (size_t i = first; i < g->items.count; i = order->next ? order->next[i] : i + 1) {
         const struct grown_node *n = &g->items.items[i];
@@ -125,11 +136,14 @@ static void write_tree(struct collector *c, const struct arena_view *v, const st
             order->number[i] = *next_node;
         ++*next_node;
         write_node(c, v, g, i, parent, frame, times);
+        if (*next_node - shown >= PROGRESS_NODES)
+            shown = show_progress(c, shown, *next_node);
     }
     if (!first && has_rest(c)) {
         write_rest(c, tree_root, times);
         (*next_node)++;
     }
+    show_progress(c, shown, *next_node);
 }
 
 static void write_thread(struct collector *c, const struct arena_view *v,
@@ -158,7 +172,7 @@ static void write_thread(struct collector *c, const struct arena_view *v,
 static void grow_tree(struct grown_tree *g, struct collector *c, const struct arena_view *v,
                       const struct arena_thread *t)
 {
-    *g = (struct grown_tree){.columns = c->engine_metrics};
+    *g = (struct grown_tree){.columns = c->engine_metrics, .progress = &c->progress};
     const struct arena_header *h = view_header(v);
     const struct record_engine *engine = c->recording->server->engine;
     const struct perf_samples *perf = c->recording->perf;
@@ -476,11 +490,21 @@ static int begin_totals(struct collector *c, struct kept *kept, struct ct_error 
     return CT_OK;
 }
 
+static void begin_progress(struct collector *c, const char *what, uint64_t total)
+{
+    progress_begin(&c->progress, what, total);
+    c->progress.is_terminal &= c->recording->is_over; /* or it is the program's */
+}
+
 static void collect_arenas(struct collector *c)
 {
     const struct server *s = c->recording->server;
     uint32_t nodes = 0;
+    uint64_t bytes = 0;
     VEC(size_t) last_counts = {0};
+    for (size_t i = 0; i < s->arenas.count; i++)
+        bytes += s->arenas.items[i].header->used;
+    begin_progress(c, "contexts", bytes);
     for (size_t i = 0; i < s->arenas.count; i++) {
         struct arena_view v = arena_view_at_end(&s->arenas.items[i]);
         c->bytes_left = v.size;
@@ -490,12 +514,15 @@ static void collect_arenas(struct collector *c)
             s->engine->arena_ends(c->engine_state);
         vec_push(&last_counts, c->trees.count);
     }
+    progress_end(&c->progress);
     profile_begin_nodes(c->writer, nodes);
+    begin_progress(c, "profile", nodes);
     nodes = 0;
     for (size_t i = 0; i < s->arenas.count; i++) {
         c->last_count = last_counts.items[i];
         collect_arena(c, i, &nodes);
     }
+    progress_end(&c->progress);
     vec_free(&last_counts);
 }
 

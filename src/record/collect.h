@@ -15,6 +15,7 @@ struct recording {
     const char *snapshot;      /* where it goes instead; NULL: to the output */
     struct slices *slices;     /* NULL: one profile at the end */
     bool for_slice;            /* contexts that are in slices already may be missing */
+    bool is_over;              /* nothing is measured any more: a terminal is told of progress */
     int wait_status;           /* of the first process */
     bool has_usage;            /* CPU time of it and of the children that it waited for */
     double utime_s, stime_s;

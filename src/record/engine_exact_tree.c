@@ -168,6 +168,7 @@ void exact_tree_grow(void *state, const struct arena_view *v, const struct arena
             if (r->is_made) /* or its bytes were taken, and it was never made */
                 add_calls(g, tables, r, (uint32_t)(next / 8),
                           all_calls(counts, calls_of(v, r, next)));
+        grown_progress(g, span->end - span->start);
     }
     vec_free(&spans.items);
     tables->first += (uint32_t)g->items.count;

@@ -168,7 +168,7 @@ static void fetch_slot(const struct grown_tree *g, uint32_t parent, uint64_t key
 void grow_samples(struct grown_tree *g, const struct arena_view *v, const struct arena_thread *t,
                   uint32_t node_bytes, uint64_t *bytes_left)
 {
-    enum { AHEAD = 8 };
+    enum { AHEAD = 8, PROGRESS_NODES = 1 << 16 };
     if (!t->first_chunk)
         return;
     struct node_list list = {0};
@@ -194,7 +194,10 @@ void grow_samples(struct grown_tree *g, const struct arena_view *v, const struct
         uint32_t index = k ? grown_child(g, parent, n->key) : 0;
         set_measured(g, index, n);
         vec_push(&indices, index);
+        if (indices.count % PROGRESS_NODES == 0)
+            grown_progress(g, (uint64_t)PROGRESS_NODES * node_bytes);
     }
+    grown_progress(g, (uint64_t)(count % PROGRESS_NODES) * node_bytes);
     vec_free(&parents);
     vec_free(&list.runs);
     vec_free(&indices);

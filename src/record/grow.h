@@ -2,6 +2,7 @@
 #ifndef RECORD_GROW_H
 #define RECORD_GROW_H
 
+#include "base/progress.h"
 #include "base/vec.h"
 #include "record/arena_view.h"
 #include "record/engine.h"
@@ -13,6 +14,7 @@ struct grown_node {
 } __attribute__((packed, aligned(4)));
 
 struct grown_tree {
+    struct progress *progress; /* of the arena's bytes that are in trees; NULL: it is not shown */
     VEC(struct grown_node) items;
     VEC(const struct arena_node *) measured; /* of the first nodes; NULL: no samples */
     VEC(const uint64_t *) perf; /* of the first nodes, of each perf event; NULL: nothing */
@@ -28,6 +30,13 @@ void grown_root(struct grown_tree *tree);
 
 /* Makes room for so many nodes in all, for which there are places only when they are used. */
 void grown_reserve(struct grown_tree *tree, size_t nodes);
+
+/* So many bytes of the arena are in the tree now. */
+static inline void grown_progress(const struct grown_tree *tree, uint64_t bytes)
+{
+    if (tree->progress)
+        progress_add(tree->progress, bytes);
+}
 
 /* The child of a node, which is made when there is none. */
 uint32_t grown_child(struct grown_tree *tree, uint32_t parent, uint64_t key);

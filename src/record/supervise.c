@@ -350,6 +350,7 @@ static int run_program(const struct record_options *options, struct server *serv
             perf_rings_pause(&perf.rings, true);
             perf_samples_read(&perf);
         }
+        recording.is_over = true;
         status = slices ? slices_end(slices, &recording, err) : collect_profile(&recording, err);
         if (status == CT_OK && second_output(options))
             status = options->engine->write_output(server, second_output(options), err);
@@ -573,6 +574,7 @@ int record_recover(const char *folder, const char *output, struct ct_error *err)
     struct recording recording = {.options = &options,
                                   .server = &server,
                                   .for_slice = slices_are_left(folder),
+                                  .is_over = true,
                                   .wait_status = -1};
     /* Asked before the profile is made: what ends meanwhile has written all it had by then. */
     size_t in_use = 0;

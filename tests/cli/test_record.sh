@@ -261,16 +261,17 @@ check "when processes ended, and what CPU time is known" timeout 60 python3 "$wo
 
 # On a terminal, record ends with a line, on stderr; the program's output and status are its own.
 cat >"$work/end.py" <<'P'
-import os, pty, subprocess, sys
+import glob, os, pty, shutil, subprocess, sys
 calltrail, folder = sys.argv[1:]
 os.chdir(folder)
 with open("says.sh", "w") as file:
     file.write("echo out; echo err >&2; exit 3\n")
 
-def run(*command, both=False):
+def run(*command, both=False, env=None):
     """The status, what went to a pipe, and what the terminal got."""
+    global written_over
     primary, terminal = pty.openpty()
-    process = subprocess.Popen([calltrail, *command], stdin=subprocess.DEVNULL, stderr=terminal,
+    process = subprocess.Popen([calltrail, *command], stdin=subprocess.DEVNULL, stderr=terminal, env=env,
                                stdout=terminal if both else subprocess.PIPE)
     os.close(terminal)
     shown = b""
@@ -283,6 +284,7 @@ def run(*command, both=False):
     out = b"" if both else process.stdout.read()
     lines = shown.decode().replace("\r\n", "\n").split("\n")
     # Where something takes long, its progress was there before, and is written over.
+    written_over = [part for line in lines for part in line.split("\r")[:-1]]
     lines = [line.split("\r")[-1].removeprefix("\x1b[K") for line in lines]
     return process.wait(), out.decode(), [line for line in lines if line]
 
@@ -303,6 +305,29 @@ status, out, shown = run("record", "-o", "/dev/null", "sh", "says.sh")
 assert status == 3 and not any("next:" in line for line in shown), shown
 status, out, shown = run("record", "--engine", "exact", "sh", "says.sh")
 assert status == 3 and "calls: " in shown[1] and " in calltrail.ctp" in shown[1], shown
+# Contexts are collected, and written: progress is shown when that takes long, here by a clock that runs so.
+with open("late.c", "w") as file:
+    file.write("""#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+    static int seconds;
+    long failed = syscall(SYS_clock_gettime, clock, time);
+    time->tv_sec += ++seconds;
+    return (int)failed;
+}
+""")
+subprocess.run(["gcc", "-shared", "-fPIC", "-o", "late.so", "late.c"], check=True)
+for options in ["--engine", "exact"], ["-e", "malloc/1"]:
+    process = subprocess.Popen([calltrail, "record", *options, "sh", "-c", "kill -9 $PPID"], stdout=subprocess.PIPE)
+    process.stdout.read()
+    process.wait()
+    place, = [os.path.dirname(name) for name in glob.glob("/dev/shm/calltrail-*/supervisor")
+              if open(name).read().split()[0] == str(process.pid)]
+    status, out, shown = run("recover", "-o", "late.ctp", place, env={**os.environ, "LD_PRELOAD": os.path.abspath("late.so")})
+    shutil.rmtree(place, ignore_errors=True)
+    assert status == 0 and {line.split(" ")[0] for line in written_over} >= {"contexts", "profile"}, (shown, written_over)
 # Elsewhere nothing is said.
 silent = subprocess.run([calltrail, "record", "sh", "says.sh"], capture_output=True, text=True)
 assert (silent.returncode, silent.stdout, silent.stderr) == (3, "out\n", "err\n"), silent

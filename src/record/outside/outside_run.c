@@ -289,6 +289,7 @@ static int finish(struct run *run, const char *path, int *exit_status, struct ct
     if (run->child)
         *exit_status =
             WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+    run->recording.is_over = true;
     int status = run->recording.slices ? slices_end(run->recording.slices, &run->recording, err)
                                        : collect_profile(&run->recording, err);
     say_what_is_missing(run, path);
