@@ -111,7 +111,7 @@ _calltrail() {
             return
         fi
         case $command in
-        report | top | kctx | view | html | info | export | symbolize | diff | merge | store) _calltrail_files '*.ctp' ;;
+        report | top | kctx | view | html | info | export | symbolize | decode | diff | merge | store) _calltrail_files '*.ctp' ;;
         record)
             mapfile -t programs < <(compgen -c -- "$cur")
             _calltrail_files '*'

@@ -18,6 +18,7 @@
     ROW(export, "write a profile in another tool's format")                                        \
     ROW(import, "make a profile of what another tool measured")                                    \
     ROW(symbolize, "add source lines and names from debug files that came later")                  \
+    ROW(decode, "calls for the contexts that a program wrote into its log")                        \
     ROW(diff, "what changed from one profile to another, beyond noise")                            \
     ROW(infer, "contexts from stack heights, and a map of known paths")                            \
     ROW(merge, "many profiles as one")                                                             \

@@ -21,7 +21,7 @@
     "\x89"                                                                                         \
     "CTP\r\n\x1a\n"
 
-enum { CTP_MAJOR = 1, CTP_MINOR = 1 };
+enum { CTP_MAJOR = 1, CTP_MINOR = 2 };
 
 /* An index that points at nothing. */
 #define CTP_NONE UINT32_MAX
@@ -75,11 +75,12 @@ enum ctp_kind {
     CTP_METRICS,
     CTP_ROOTS,
     CTP_FACTS,
-    CTP_PARENTS,     /* uint32_t for each node */
-    CTP_NODE_FRAMES, /* uint32_t for each node */
-    CTP_VALUES,      /* uint64_t for each node; one such section for each metric */
-    CTP_TIME_RUNS,   /* optional, as the next one: profiles may have no times */
-    CTP_TIMES,       /* when each sample came: the entries of the runs, one run behind the other */
+    CTP_PARENTS,      /* uint32_t for each node */
+    CTP_NODE_FRAMES,  /* uint32_t for each node */
+    CTP_VALUES,       /* uint64_t for each node; one such section for each metric */
+    CTP_TIME_RUNS,    /* optional, as the next one: profiles may have no times */
+    CTP_TIMES,        /* when each sample came: the entries of the runs, one run behind the other */
+    CTP_DICTIONARIES, /* optional: bytes, by which snapshots of contexts are decoded */
     CTP_KIND_END
 };
 
@@ -251,6 +252,20 @@ struct ctp_time {
     uint32_t us; /* lower half of the time */
 };
 
+/*
+ * The dictionary of a thread that took snapshots of its context (encoding/dictionary_format.h),
+ * whose keys are frames. One follows the other: this, and so many bytes, and zeros up to a multiple
+ * of 8.
+ */
+struct ctp_dictionary {
+    uint64_t run;    /* the process, in snapshots */
+    uint64_t size;   /* bytes */
+    uint32_t number; /* the thread, in snapshots of that process */
+    uint32_t tid;
+    uint32_t process;
+    uint32_t reserved;
+};
+
 #define CTP_LAYOUT(type, size)                                                                     \
     static_assert(sizeof(struct type) == (size) && (size) % CTP_ALIGNMENT == 0, "layout")
 
@@ -268,6 +283,7 @@ CTP_LAYOUT(ctp_root, 16);
 CTP_LAYOUT(ctp_fact, 24);
 CTP_LAYOUT(ctp_time_run, 24);
 CTP_LAYOUT(ctp_time, 8);
+CTP_LAYOUT(ctp_dictionary, 32);
 static_assert(sizeof(CTP_MAGIC) - 1 == 8, "layout");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are used as they are mapped");
 

@@ -94,6 +94,13 @@ int profile_verify_values(const struct profile *profile, uint32_t metric, struct
 /* That the times are as they were written, and in order. */
 int profile_verify_times(const struct profile *profile, struct ct_error *err);
 
+/* That the dictionaries are as they were written. */
+int profile_verify_dictionaries(const struct profile *profile, struct ct_error *err);
+
+/* The dictionary at *at, which begins as 0 and goes on to the next one; its bytes follow it. NULL:
+ * there is none there. */
+const struct ctp_dictionary *profile_next_dictionary(const struct profile *profile, uint64_t *at);
+
 /* The string at an offset; "" for an offset outside. */
 static inline const char *profile_string(const struct profile *p, uint64_t offset)
 {
@@ -345,6 +352,10 @@ void profile_fact_string(struct profile_writer *writer, enum ctp_scope scope, ui
  * not matter). They may come in any order and in any pieces; the commit puts them in theirs. */
 void profile_add_times(struct profile_writer *writer, const struct ctp_time_run *run,
                        const struct ctp_time *items, size_t count);
+
+/* Adds a dictionary, whose bytes are given here. */
+void profile_add_dictionary(struct profile_writer *writer, const struct ctp_dictionary *dictionary,
+                            const void *bytes);
 
 /* Says how many nodes there will be. From here on metrics cannot be added. */
 void profile_begin_nodes(struct profile_writer *writer, uint32_t node_count);

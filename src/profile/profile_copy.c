@@ -88,6 +88,13 @@ static void copy_facts(const struct profile *p, struct profile_writer *w)
     }
 }
 
+static void copy_dictionaries(const struct profile *p, struct profile_writer *w)
+{
+    const struct ctp_dictionary *d;
+    for (uint64_t at = 0; (d = profile_next_dictionary(p, &at)) != NULL;)
+        profile_add_dictionary(w, d, d + 1);
+}
+
 static void copy_metrics(const struct profile *p, struct profile_writer *w)
 {
     for (uint32_t i = 0; i < p->metric_count; i++) {
@@ -127,6 +134,7 @@ void profile_copy(const struct profile *from, struct profile_writer *writer)
     copy_code(from, writer);
     copy_processes(from, writer, NULL, true);
     copy_facts(from, writer);
+    copy_dictionaries(from, writer);
     copy_nodes(from, writer);
 }
 
@@ -137,6 +145,7 @@ void profile_copy_tables(const struct profile *from, struct profile_writer *writ
     copy_code(from, writer);
     copy_processes(from, writer, nodes, false);
     copy_facts(from, writer);
+    copy_dictionaries(from, writer);
     copy_metrics(from, writer);
 }
 

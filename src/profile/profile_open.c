@@ -35,6 +35,7 @@ static const struct {
     [CTP_VALUES] = {"metric values", sizeof(uint64_t), true},
     [CTP_TIME_RUNS] = {"time runs", sizeof(struct ctp_time_run), false},
     [CTP_TIMES] = {"times", sizeof(struct ctp_time), true},
+    [CTP_DICTIONARIES] = {"dictionaries", 1, true},
 };
 
 const char *profile_section_name(uint32_t kind)

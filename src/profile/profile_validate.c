@@ -262,6 +262,24 @@ static int check_time_run(const struct place *at)
     return end > count ? bad_reference(at, "last time", end - 1, count) : CT_OK;
 }
 
+/* They use up their section, and what is between them is zero. */
+static int check_dictionaries(const struct profile *p, struct ct_error *err)
+{
+    const struct profile_table *table = &p->tables[CTP_DICTIONARIES];
+    const struct ctp_dictionary *d;
+    struct place place = {.profile = p, .kind = CTP_DICTIONARIES, .err = err};
+    uint64_t at = 0, before = 0;
+    while ((d = profile_next_dictionary(p, &at)) != NULL) {
+        CT_TRY(check_index(&place, "process", d->process, CTP_PROCESSES));
+        for (uint64_t i = before + sizeof *d + d->size; i < at; i++)
+            if (table->items[i])
+                return bad_record(&place, "what is behind it is not zero");
+        before = at;
+        place.index++;
+    }
+    return at == table->count ? CT_OK : bad_record(&place, "it does not end in the section");
+}
+
 static int check_whole(const struct profile *p, struct ct_error *err)
 {
     const struct ctp_time_run *run = profile_time_run(p, profile_time_run_count(p) - 1);
@@ -295,6 +313,7 @@ int profile_check_tables(const struct profile *p, struct ct_error *err)
         for (; at.index < p->tables[kind].count; at.index++)
             CT_TRY(checks[kind](&at));
     }
+    CT_TRY(check_dictionaries(p, err));
     return check_whole(p, err);
 }
 
@@ -404,7 +423,7 @@ int profile_check_times(const struct profile *p, struct ct_error *err)
 static bool is_big(uint32_t kind)
 {
     return kind == CTP_PARENTS || kind == CTP_NODE_FRAMES || kind == CTP_VALUES ||
-           kind == CTP_TIMES;
+           kind == CTP_TIMES || kind == CTP_DICTIONARIES;
 }
 
 static int check_hash(const struct profile *p, uint32_t i, struct ct_error *err)
@@ -459,7 +478,7 @@ int profile_verify_values(const struct profile *p, uint32_t metric, struct ct_er
 {
     for (uint32_t i = 0; i < p->header->toc_count; i++) {
         const struct ctp_section *s = &p->sections[i];
-        if (s->kind == CTP_TIMES) /* code that reads them verifies them: profile_verify_times */
+        if (s->kind == CTP_TIMES || s->kind == CTP_DICTIONARIES) /* code that reads them does it */
             continue;
         if (s->kind == CTP_VALUES && p->restricted) /* they were verified, and others are used */
             continue;
@@ -475,6 +494,14 @@ int profile_verify_times(const struct profile *p, struct ct_error *err)
         if (p->sections[i].kind == CTP_TIMES)
             CT_TRY(check_hash(p, i, err));
     return profile_check_times(p, err);
+}
+
+int profile_verify_dictionaries(const struct profile *p, struct ct_error *err)
+{
+    for (uint32_t i = 0; i < p->header->toc_count; i++)
+        if (p->sections[i].kind == CTP_DICTIONARIES)
+            CT_TRY(check_hash(p, i, err));
+    return CT_OK;
 }
 
 int profile_validate(const struct profile *p, struct ct_error *err)

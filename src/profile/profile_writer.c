@@ -10,6 +10,7 @@
 #include "profile/profile_check.h"
 
 #include "base/strings.h"
+#include "profile/dictionaries.h"
 #include "profile/time_blocks.h"
 
 #include <errno.h>
@@ -50,6 +51,7 @@ struct profile_writer {
     VEC(struct ctp_root) roots;
     VEC(struct ctp_fact) facts;
     struct time_blocks times;
+    struct dictionaries dictionaries;
 
     bool nodes_begun;
     uint32_t node_count;
@@ -103,7 +105,7 @@ static void write_at(struct profile_writer *w, uint64_t position, const void *by
 static uint32_t place_section(struct profile_writer *w, uint32_t kind, uint32_t aux, uint64_t count)
 {
     uint32_t size = profile_element_size(kind);
-    uint32_t flags = kind == CTP_TIME_RUNS || kind == CTP_TIMES ? CTP_OPTIONAL : 0;
+    uint32_t flags = kind >= CTP_TIME_RUNS ? CTP_OPTIONAL : 0; /* as all that came later */
     vec_push(&w->sections, (struct ctp_section){kind, flags, size, aux, w->end, count, 0});
     w->end += (size * count + CTP_ALIGNMENT - 1) / CTP_ALIGNMENT * CTP_ALIGNMENT;
     return (uint32_t)(w->sections.count - 1);
@@ -220,6 +222,7 @@ static void writer_free(struct profile_writer *w)
     vec_free(&w->metrics);
     vec_free(&w->roots);
     vec_free(&w->facts);
+    vec_free(&w->dictionaries.bytes);
     vec_free(&w->sections);
     vec_free(&w->check.roots);
     time_blocks_free(&w->times);
@@ -379,6 +382,13 @@ void profile_add_times(struct profile_writer *w, const struct ctp_time_run *run,
     time_blocks_add(&w->times, run, items, count);
 }
 
+void profile_add_dictionary(struct profile_writer *w, const struct ctp_dictionary *dictionary,
+                            const void *bytes)
+{
+    if (!dictionaries_add(&w->dictionaries, dictionary, bytes))
+        fail(w, "there are more than 4 GB of dictionaries");
+}
+
 /* ---- Nodes ----------------------------------------------------------------------------------- */
 
 void profile_begin_nodes(struct profile_writer *w, uint32_t node_count)
@@ -511,6 +521,7 @@ static void check_tables(struct profile_writer *w)
     VIEW(CTP_FACTS, facts);
     VIEW(CTP_TIME_RUNS, times.runs);
     VIEW(CTP_TIMES, times.items);
+    VIEW(CTP_DICTIONARIES, dictionaries.bytes);
 #undef VIEW
     if (w->failed)
         return;
@@ -537,6 +548,7 @@ static void write_tables(struct profile_writer *w)
     write_table(w, CTP_FACTS, w->facts.items, w->facts.count);
     write_table(w, CTP_TIME_RUNS, w->times.runs.items, w->times.runs.count);
     write_table(w, CTP_TIMES, w->times.items.items, w->times.items.count);
+    write_table(w, CTP_DICTIONARIES, w->dictionaries.bytes.items, w->dictionaries.bytes.count);
     /* Last, beside the table of contents: opening looks at both, and a disk is slow to seek. */
     write_table(w, CTP_STRINGS, w->strings.bytes.items, w->strings.bytes.count);
 }

@@ -432,6 +432,8 @@ static void collect_arena(struct collector *c, size_t i, uint32_t *nodes)
     if (consequence)
         profile_fact_string(c->writer, CTP_SCOPE_PROCESS, process, "restricted", consequence);
     totals_add(&c->all, &c->process);
+    if (c->recording->server->engine->write_process)
+        c->recording->server->engine->write_process(&v, &c->frames, c->writer, process);
     frames_end(&c->frames);
 }
 

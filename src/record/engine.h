@@ -20,6 +20,7 @@
 
 struct arena_thread;
 struct arena_view;
+struct frames;
 struct grown_tree;
 struct record_options;
 struct server;
@@ -67,7 +68,8 @@ struct record_engine {
 
     /* --- before the program starts --- */
     uint32_t events;           /* what is measured without -e: enum arena_event */
-    uint64_t most_arena_bytes; /* how large an arena may get */
+    uint64_t most_arena_bytes; /* how large an arena may get, and how large it is at first */
+    uint64_t first_arena_bytes;
     bool counts_always; /* what counts is what came between the images at both ends of --duration */
 
     /* Is the code of a module to be edited? An engine without this edits none. */
@@ -96,6 +98,10 @@ struct record_engine {
                         struct profile_writer *writer, enum ctp_scope scope, uint32_t index);
     void (*write_metric_facts)(const struct server *server, const uint64_t sums[ENGINE_SUMS],
                                struct profile_writer *writer, uint32_t metric);
+
+    /* What else it has of a process, when its modules and threads are in the profile. */
+    void (*write_process)(const struct arena_view *view, struct frames *frames,
+                          struct profile_writer *writer, uint32_t process);
 
     /* What is missing from the profile of a process, on stderr. */
     void (*say_what_is_missing)(const struct server *server, const struct server_arena *arena);

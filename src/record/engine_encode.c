@@ -1,5 +1,6 @@
 /* Engine `encode`: contexts of samples by decoding a number that call sites keep. */
 #include "record/engine.h"
+#include "record/engine_encode_dictionary.h"
 #include "record/grow.h"
 #include "record/record.h"
 #include "record/server.h"
@@ -127,7 +128,9 @@ const struct record_engine record_encode = {
     .check = check,
     .settings = make_settings,
     .events = EVENT_CPU,
+    .first_arena_bytes = 2 << 20, /* a thread's first snapshot needs room for its dictionary */
     .edits = edits,
     .grow = grow,
     .write_facts = write_facts,
+    .write_process = encode_write_process,
 };

@@ -35,7 +35,8 @@ static const uint64_t ARENA_FIRST = UINT64_C(1) << 18; /* most processes are sho
 /* Events come as fast as the program makes calls: it must not be faster than its arena grows. */
 static uint64_t first_bytes(const struct server *s)
 {
-    return s->events.mask & ~(uint32_t)EVENT_CPU ? 2 * ARENA_STEP : ARENA_FIRST;
+    uint64_t first = s->engine->first_arena_bytes ? s->engine->first_arena_bytes : ARENA_FIRST;
+    return s->events.mask & ~(uint32_t)EVENT_CPU ? 2 * ARENA_STEP : first;
 }
 
 static bool random_name(char *text)

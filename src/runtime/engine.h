@@ -39,6 +39,9 @@ struct engine {
      * bytes of the arena that were in use when it was loaded. */
     void (*module_unloaded)(uint64_t start, uint64_t end, uint64_t since);
 
+    /* The calling thread is about to make one. */
+    void (*thread_made)(struct thread *made);
+
     void (*thread_begins)(struct thread *thread);
     void (*thread_ends)(struct thread *thread);
 

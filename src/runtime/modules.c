@@ -49,6 +49,8 @@ struct known_module {
 struct function_table {
     const struct map_function *items;
     uint32_t count;
+    const char *strings; /* the last byte is zero */
+    uint64_t string_bytes;
 };
 
 struct module_set {
@@ -168,7 +170,7 @@ static void record_module(struct known_module *m, const char *path, uint32_t kin
                                .kind = kind,
                                .path_bytes = (uint32_t)length,
                                .map_hash = map ? map->header_hash : 0};
-    memcpy(r + 1, path, length);
+    memcpy(r + 1, path, length); /* the zero byte behind it is there */
     guest->arena->first_module = arena_place(r);
 }
 
@@ -373,9 +375,15 @@ static struct function_table functions_of(const struct known_module *m)
         h->sections[MAP_FUNCTIONS].count >
             (m->map_bytes - h->sections[MAP_FUNCTIONS].offset) / sizeof(struct map_function))
         return (struct function_table){0};
-    return (struct function_table){
-        (const void *)((const char *)m->map + h->sections[MAP_FUNCTIONS].offset),
-        (uint32_t)h->sections[MAP_FUNCTIONS].count};
+    struct function_table t = {
+        .items = (const void *)((const char *)m->map + h->sections[MAP_FUNCTIONS].offset),
+        .count = (uint32_t)h->sections[MAP_FUNCTIONS].count};
+    const struct map_section *strings = &h->sections[MAP_STRINGS];
+    if (strings->offset <= m->map_bytes && strings->count <= m->map_bytes - strings->offset) {
+        t.strings = (const char *)m->map + strings->offset;
+        t.string_bytes = strings->count;
+    }
+    return t;
 }
 
 uint32_t modules_find(const struct walk_modules *set, uint64_t address)
@@ -385,18 +393,34 @@ uint32_t modules_find(const struct walk_modules *set, uint64_t address)
     return i && address < set->items[i - 1].end ? i - 1 : UINT32_MAX;
 }
 
-uint64_t modules_function(const struct walk_modules *set, uint64_t address)
+/* What is known of the function that holds an address of a module; NULL: nothing. */
+static const struct map_function *function_at(const struct walk_modules *set, uint32_t index,
+                                              uint64_t address)
 {
-    uint32_t index = modules_find(set, address);
-    if (index == UINT32_MAX)
-        return address;
     const struct function_table *t = &((const struct module_set *)set)->functions[index];
-    uint64_t base = set->items[index].base, offset = address - base;
+    uint64_t offset = address - set->items[index].base;
     uint32_t i;
     SEARCH(i, t->count, t->items[i].start <= offset);
     if (!i || offset - t->items[i - 1].start >= t->items[i - 1].size)
-        return address;
-    return base + map_whole_function(t->items, t->count, &t->items[i - 1])->start;
+        return NULL;
+    return map_whole_function(t->items, t->count, &t->items[i - 1]);
+}
+
+uint64_t modules_function(const struct walk_modules *set, uint64_t address)
+{
+    uint32_t index = modules_find(set, address);
+    const struct map_function *f = index == UINT32_MAX ? NULL : function_at(set, index, address);
+    return f ? set->items[index].base + f->start : address;
+}
+
+const char *modules_function_name(const struct walk_modules *set, uint64_t address)
+{
+    uint32_t index = modules_find(set, address);
+    const struct map_function *f = index == UINT32_MAX ? NULL : function_at(set, index, address);
+    if (!f)
+        return NULL;
+    const struct function_table *t = &((const struct module_set *)set)->functions[index];
+    return f->name && f->name < t->string_bytes ? t->strings + f->name : NULL;
 }
 
 static void publish(uint32_t count)

@@ -36,6 +36,10 @@ uint32_t modules_id(const struct walk_modules *set, uint32_t index);
  * address itself where nothing is known. */
 uint64_t modules_function(const struct walk_modules *set, uint64_t address);
 
+/* The name of the function that holds an address; NULL: it has none, or the module is not known. It
+ * is there as long as the module is. */
+const char *modules_function_name(const struct walk_modules *set, uint64_t address);
+
 /* The index of the module that holds an address, or UINT32_MAX. */
 uint32_t modules_find(const struct walk_modules *set, uint64_t address);
 

@@ -82,6 +82,7 @@ struct thread {
 
     void *(*start)(void *); /* for a thread that is being made */
     void *argument;
+    uint64_t origin[5]; /* the engine's: where it was made; zeros: not known */
 };
 
 /* The list of all threads, which does not change until it is unlocked. */

@@ -231,6 +231,8 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *made,
         return real_pthread_create(made, attributes, start, argument);
     t->start = start;
     t->argument = argument;
+    memset(t->origin, 0, sizeof t->origin);
+    ENGINE_CALL(thread_made, t);
     int status = real_pthread_create(made, attributes, begin_thread, t);
     if (status)
         thread_keep(t);

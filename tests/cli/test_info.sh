@@ -109,7 +109,7 @@ refused empty-file 1 '^calltrail: empty: is not a calltrail profile (it is empty
 refused missing-file 1 '^calltrail: nowhere.ctp: .*No such file' nowhere.ctp
 refused folder 1 '^calltrail: folder: is a directory' folder
 cp a.ctp b.ctp && poke b.ctp 8 '\002'
-refused newer 1 'b.ctp: written by a newer calltrail (format 2.1, this one reads up to 1.1)$' b.ctp
+refused newer 1 'b.ctp: written by a newer calltrail (format 2.2, this one reads up to 1.2)$' b.ctp
 head -c 5000 a.ctp >b.ctp
 refused truncated 1 'b.ctp: is truncated: 5000 of [0-9]* bytes are there$' b.ctp
 head -c 20 a.ctp >b.ctp

@@ -87,18 +87,18 @@ static void versions_are_told_apart(void **state)
     struct ctp_header *header = (void *)bytes;
     header->major = 2;
     expect_open_error(bytes, size,
-                      "file.ctp: written by a newer calltrail (format 2.1, this one reads up to "
-                      "1.1)");
+                      "file.ctp: written by a newer calltrail (format 2.2, this one reads up to "
+                      "1.2)");
     header->major = 0;
     expect_open_error(bytes, size,
-                      "file.ctp: written by an older calltrail (format 0.1, this one reads 1.0 to "
-                      "1.1)");
+                      "file.ctp: written by an older calltrail (format 0.2, this one reads 1.0 to "
+                      "1.2)");
     header->major = 1;
     header->minor = 9;
     find_section(bytes, CTP_EPOCHS, 0)->kind = 77;
     expect_open_error(bytes, size,
                       "file.ctp: has a section of kind 77, which this calltrail does not know "
-                      "(the file has format 1.9, this one reads up to 1.1)");
+                      "(the file has format 1.9, this one reads up to 1.2)");
     find_section(bytes, 77, 0)->flags = CTP_OPTIONAL;
     ctp_rehash(bytes, size);
     struct profile p;

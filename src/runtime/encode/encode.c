@@ -7,6 +7,7 @@
 #include "arch/x86_64/syscall.h"
 #include "runtime/confined.h"
 #include "runtime/edit/stubs.h"
+#include "runtime/encode/here.h"
 #include "runtime/engine.h"
 #include "runtime/limits.h"
 #include "runtime/modules.h"
@@ -64,6 +65,7 @@ void encode_forget(void)
 {
     mine = NULL; /* what it knows is the parent's */
     encode_state = STATE_AT_FIRST;
+    encode_reader_forget();
     list_lock = 0; /* the thread that held it is not here */
 }
 
@@ -92,6 +94,7 @@ static void free_thread(struct encode_thread *t)
         raw_syscall3(SYS_munmap, (long)t->others, OTHERS_BYTES, 0);
     if (t->pushed)
         raw_syscall3(SYS_munmap, (long)t->pushed, PUSHED_BYTES, 0);
+    encode_here_end(t);
     raw_syscall3(SYS_munmap, (long)t, THREAD_BYTES, 0);
 }
 
@@ -204,6 +207,7 @@ void encode_thread_ends(struct thread *thread)
     (void)thread;
     mine = NULL;
     encode_state = STATE_AT_FIRST;
+    encode_reader_forget();
     if (!t || t->number != guest->number || is_confined())
         return;
     strike_off(t);
@@ -343,7 +347,7 @@ static uint64_t find_own(struct encode_thread *t, const struct slow_frame *f, co
     if (word && function_with(t, word, c->number) != GRAPH_NONE)
         return word;
     t->counts->resyncs++;
-    word = encode_resync(t, &r, restored_below);
+    word = encode_resync(t, &r, restored_below, WALK_AT_CALL);
     return function_with(t, word, c->number) == GRAPH_NONE ? 0 : word;
 }
 
@@ -427,6 +431,8 @@ static void enter_on_own_stack(const struct slow_frame *f)
     t->thread->busy = 1; /* the modules must not change now */
     enter(t, f);
     say_sizes(t);
+    if (t->here)
+        encode_log_follow(t);
     t->thread->busy = was_busy;
     t->busy = false;
 }
@@ -445,6 +451,48 @@ static __attribute__((noinline)) void enter_or_not(const struct slow_frame *f)
             give_up();
     }
 }
+
+/* --- work for others -------------------------------------------------------------------------- */
+
+struct work {
+    void (*work)(struct encode_thread *, void *);
+    void *argument;
+    bool is_done;
+};
+
+static void work_on_own_stack(const struct slow_frame *argument)
+{
+    struct work *w = (void *)(uintptr_t)argument;
+    struct encode_thread *t = mine;
+    if (!t->number && !begin(t))
+        return;
+    t->busy = true;
+    uint32_t was_busy = t->thread->busy;
+    t->thread->busy = 1; /* the modules must not change now */
+    w->work(t, w->argument);
+    t->thread->busy = was_busy;
+    t->busy = false;
+    w->is_done = true;
+}
+
+bool encode_at_work(void (*work)(struct encode_thread *, void *), void *argument)
+{
+    struct work w = {work, argument, false};
+    uint64_t all = UINT64_MAX, before = 0;
+    if (!guest->arena || guest->engine != &engine_encode || may_call_nothing())
+        return false;
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, 8);
+    struct encode_thread *t = find_or_map();
+    if (t && !t->busy) {
+        slow_on_stack(t->stack + ENCODE_STACK, work_on_own_stack, (const void *)&w);
+        if (!t->number)
+            give_up();
+    }
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, 8);
+    return w.is_done;
+}
+
+/* --- the slow path ---------------------------------------------------------------------------- */
 
 /*
  * The usual reason to be here once a program has begun, a known edge without a code to a context

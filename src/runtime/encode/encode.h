@@ -28,6 +28,7 @@
  *   numbering.c      numbers that are made anew
  *   words.c          words and entries, and the tables by which edges and functions are found
  *   snapshot.c       samples, and --verify
+ *   here.h           contexts that the program asks for: here.c, log.c, tasks.c, path.c
  *
  * When enough calls have been made on edges that had no code yet, numbers are made anew. The mirror
  * is cleared then, but for the words of the frames on the stack, which are carried over.
@@ -44,6 +45,8 @@
 #include <ucontext.h>
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+extern const struct engine engine_encode __attribute__((visibility("hidden")));
 
 static inline const struct encode_settings *encode_settings(void)
 {
@@ -273,6 +276,7 @@ struct encode_thread {
     struct decoded_call *calls; /* of a sample */
     struct walk_cache cache;
     struct known_callee callees[CALLEES]; /* by a hash of the target */
+    struct here_state *here;              /* for snapshots (here.h); NULL: none was taken yet */
     bool busy;
     volatile bool putting;                                    /* something into `pushed` */
     uint8_t stack[ENCODE_STACK] __attribute__((aligned(16))); /* the slow path's own */
@@ -405,7 +409,7 @@ struct met encode_walk(struct encode_thread *thread, const struct walk_registers
 /* The word of the innermost frame, and those of all frames up to what is known go to the mirror; 0:
  * there is no room. */
 uint64_t encode_resync(struct encode_thread *thread, const struct walk_registers *registers,
-                       uint64_t restored_below);
+                       uint64_t restored_below, unsigned how);
 
 static inline uint64_t frame_function(const struct walk_modules *modules,
                                       const struct walk_frame *f)

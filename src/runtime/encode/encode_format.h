@@ -34,6 +34,46 @@ struct encode_counts {
 
 static_assert(sizeof(struct encode_counts) <= 8 * ENGINE_THREAD, "it has its place");
 
+/* Of the process. */
+struct encode_process {
+    _Atomic uint32_t first_log; /* place of a list, newest first */
+    _Atomic uint32_t log_count;
+};
+
+static_assert(sizeof(struct encode_process) <= 8 * ENGINE_PROCESS, "it has its place");
+
+/*
+ * The dictionary of a thread that has taken snapshots (encoding/dictionary_format.h): its bytes lie
+ * in chunks, oldest first. Of these so many are whole records.
+ */
+struct encode_log {
+    uint32_t next;
+    uint32_t number; /* in snapshots; counts from 1 */
+    uint32_t tid;
+    uint32_t first_chunk;
+    _Atomic uint64_t bytes;
+};
+
+struct encode_chunk {
+    uint32_t next;
+    uint32_t room; /* bytes, which follow */
+};
+
+/* What snapshots of a process have in common. */
+static inline uint64_t encode_run(const struct arena_header *h)
+{
+    uint64_t run = (h->start_ns + h->realtime_at_zero_ns) * UINT64_C(0x9e3779b97f4a7c15) + h->pid;
+    run ^= run >> 32;
+    run *= UINT64_C(0xff51afd7ed558ccd);
+    run ^= run >> 29;
+    return run ? run : 1;
+}
+
+static inline struct encode_process *encode_process_in(const struct arena_header *h)
+{
+    return (struct encode_process *)(uintptr_t)h->engine_process;
+}
+
 static inline const struct encode_settings *encode_settings_in(const uint64_t *settings)
 {
     return (const void *)settings;

@@ -2,7 +2,7 @@
 #include "runtime/edit/detach.h"
 #include "runtime/edit/edit.h"
 #include "runtime/edit/pause.h"
-#include "runtime/encode/encode.h"
+#include "runtime/encode/here.h"
 #include "runtime/engine.h"
 
 static void edit_loaded(struct edit_request *module)
@@ -27,6 +27,7 @@ const struct engine engine_encode = {.forked = encode_forget,
                                      .limited = encode_limited,
                                      .module_loaded = edit_loaded,
                                      .module_unloaded = encode_module_unloaded,
+                                     .thread_made = encode_thread_made,
                                      .thread_ends = encode_thread_ends,
                                      .sample = encode_sample,
                                      .leave_code = encode_leave_code,

@@ -3,7 +3,7 @@
  * the old numbers to the new ones.
  */
 #include "arch/x86_64/syscall.h"
-#include "runtime/encode/encode.h"
+#include "runtime/encode/here.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -93,6 +93,8 @@ static void number_anew(struct encode_thread *t)
     counts->ids = g->ids;
     counts->numberings++;
     counts->numbering_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+    if (t->here)
+        encode_here_numbered(t);
     t->pending = t->slow = 0;
     if (t->crowded >= t->crowded_most)
         t->crowded_most *= 4;

@@ -157,10 +157,10 @@ static void note_way(struct way *by, const struct walk_modules *modules, const s
 }
 
 uint64_t encode_resync(struct encode_thread *t, const struct walk_registers *r,
-                       uint64_t restored_below)
+                       uint64_t restored_below, unsigned how)
 {
     const struct walk_modules *modules = guest->modules;
-    struct met m = encode_walk(t, r, restored_below, WALK_AT_CALL);
+    struct met m = encode_walk(t, r, restored_below, how);
     uint64_t word = m.known < m.count ? m.word : begin_at(t, m.end);
     struct way by = {0};
     for (uint32_t i = m.known < m.count ? m.known + 1 : m.count; i-- > 0 && word;) {
