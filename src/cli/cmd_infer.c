@@ -24,6 +24,7 @@ static const char usage[] =
     "       calltrail infer --unseen MAP PROFILE\n"
     "       calltrail infer --at MODULE+OFFSET,HEIGHT MAP\n"
     "       calltrail infer --core FILE MAP\n"
+    "       calltrail infer --resize -o MAP [--growth FACTOR] MAP\n"
     "\n"
     "Finds the callers of samples for which only the height of the stack is known (record "
     "--engine\n"
@@ -40,6 +41,9 @@ static const char usage[] =
     "  --at PLACE         the paths that may lead to a place in a module at a stack height, as in\n"
     "                     a crash whose stack is gone\n"
     "  --core FILE        the paths that may lead to where the threads of a core file were\n"
+    "  --resize           make frames grow, so that paths with the same function and height have\n"
+    "                     different ones: for record --resize MAP, and for what that records\n"
+    "  --growth FACTOR    with --resize: the highest stack gets at most so much higher (1.13)\n"
     "  -o, --output FILE  the map to write, or the profile with the callers that were found\n"
     "  --top-paths N      of what is ambiguous, the N heaviest paths (-o: all; otherwise 3)\n"
     "  --window BYTES     with --score: how much of each stack is seen (0)\n"
@@ -47,7 +51,7 @@ static const char usage[] =
     "                     path (calls)\n"
     "  --help             this text\n";
 
-enum { KIND_TRAIN = 256, KIND_SEARCH, KIND_SCORE, KIND_UNSEEN, KIND_AT, KIND_CORE };
+enum { KIND_TRAIN = 256, KIND_SEARCH, KIND_SCORE, KIND_UNSEEN, KIND_AT, KIND_CORE, KIND_RESIZE };
 
 struct options {
     struct infer_options text;
@@ -181,6 +185,7 @@ static bool take_number(const char *text, uint64_t most, uint64_t *out)
 static int take_option(struct options *o, int option)
 {
     uint64_t number;
+    char *end;
     switch (option) {
     case KIND_AT:
     case KIND_CORE:
@@ -190,9 +195,11 @@ static int take_option(struct options *o, int option)
     case KIND_SEARCH:
     case KIND_SCORE:
     case KIND_UNSEEN:
+    case KIND_RESIZE:
         if (o->kind && o->kind != option)
             return usage_error(
-                "infer", "--train, --search, --score, --unseen, --at and --core are one each");
+                "infer",
+                "--train, --search, --score, --unseen, --at, --core and --resize are one each");
         o->kind = option;
         return 0;
     case 'o':
@@ -200,6 +207,11 @@ static int take_option(struct options *o, int option)
         return 0;
     case 'W':
         o->text.weight = optarg;
+        return 0;
+    case 'g':
+        o->text.most_growth = strtod(optarg, &end);
+        if (*end || !*optarg || !(o->text.most_growth >= 1 && o->text.most_growth <= 100))
+            return usage_error("infer", "--growth: '%s' is not a factor from 1 to 100", optarg);
         return 0;
     case 't':
         if (!take_number(optarg, UINT32_MAX, &number) || !number)
@@ -224,17 +236,22 @@ static int check(const struct options *o, int files)
         return usage_error("infer", "--search needs -o MAP: the file to write");
     if (o->kind == KIND_SEARCH && (files < 1 || files > 2))
         return usage_error("infer", "--search needs a profile, and perhaps a MAP before it");
+    if (o->kind == KIND_RESIZE && (!o->text.output || files != 1))
+        return usage_error("infer", "--resize needs -o MAP, the file to write, and a MAP");
+    if (o->text.most_growth != 0 && o->kind != KIND_RESIZE)
+        return usage_error("infer", "--growth requires --resize");
     if (o->kind == KIND_AT && files != 1)
         return usage_error("infer", "--at needs a MAP");
     if (o->kind == KIND_CORE && files != 1)
         return usage_error("infer", "--core needs a MAP");
-    bool makes_map = o->kind == KIND_TRAIN || o->kind == KIND_SEARCH;
+    bool makes_map = o->kind == KIND_TRAIN || o->kind == KIND_SEARCH || o->kind == KIND_RESIZE;
     if ((o->kind == KIND_SCORE || o->kind == KIND_UNSEEN) && files != 2)
         return usage_error("infer", "a MAP and a profile are needed");
     if (!o->kind && (files < 1 || files > 2))
         return usage_error("infer", "a profile is needed, and perhaps a MAP before it");
     if (o->kind && !makes_map && o->text.output)
-        return usage_error("infer", "-o requires --train, --search, or a MAP and a profile alone");
+        return usage_error("infer",
+                           "-o requires --train, --search, --resize, or a MAP and a profile alone");
     if (o->text.window_bytes && o->kind != KIND_SCORE)
         return usage_error("infer", "--window requires --score");
     return 0;
@@ -243,12 +260,13 @@ static int check(const struct options *o, int files)
 int cmd_infer(int argc, char **argv)
 {
     static const struct option long_options[] = {
-        {"train", no_argument, NULL, KIND_TRAIN}, {"search", no_argument, NULL, KIND_SEARCH},
-        {"score", no_argument, NULL, KIND_SCORE}, {"unseen", no_argument, NULL, KIND_UNSEEN},
-        {"at", required_argument, NULL, KIND_AT}, {"core", required_argument, NULL, KIND_CORE},
-        {"output", required_argument, NULL, 'o'}, {"weight", required_argument, NULL, 'W'},
-        {"window", required_argument, NULL, 'w'}, {"top-paths", required_argument, NULL, 't'},
-        {"help", no_argument, NULL, 'h'},         {0}};
+        {"train", no_argument, NULL, KIND_TRAIN},   {"search", no_argument, NULL, KIND_SEARCH},
+        {"score", no_argument, NULL, KIND_SCORE},   {"unseen", no_argument, NULL, KIND_UNSEEN},
+        {"at", required_argument, NULL, KIND_AT},   {"core", required_argument, NULL, KIND_CORE},
+        {"output", required_argument, NULL, 'o'},   {"weight", required_argument, NULL, 'W'},
+        {"window", required_argument, NULL, 'w'},   {"top-paths", required_argument, NULL, 't'},
+        {"resize", no_argument, NULL, KIND_RESIZE}, {"growth", required_argument, NULL, 'g'},
+        {"help", no_argument, NULL, 'h'},           {0}};
     struct options o = {0};
     int status = 0;
     opterr = 0;
@@ -271,6 +289,7 @@ int cmd_infer(int argc, char **argv)
     struct ct_error err;
     char **paths = argv + optind;
     status = o.kind == KIND_TRAIN    ? train(&o, paths, &err)
+             : o.kind == KIND_RESIZE ? infer_resize(paths[0], &o.text, &err)
              : o.kind == KIND_SEARCH ? search(&o, paths, &err)
                                      : use_map(&o, paths, &err);
     return status == CT_OK ? finish_output() : report_error(&err);

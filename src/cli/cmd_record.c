@@ -105,6 +105,7 @@ static int check_outside(const struct record_options *record, struct ct_error *e
     const char *how = record->pids.items.count    ? "-p"
                       : record->engine->by_height ? engine
                                                   : "--outside";
+    bool edits = engine_edits(record->engine, record->engine_options);
     if (!record->outside && (record->events.cpu_modes & CPU_KERNEL))
         return ct_fail(err, "cpu:k and cpu:uk require --outside or -p: kernel time is only seen "
                             "from outside");
@@ -115,7 +116,7 @@ static int check_outside(const struct record_options *record, struct ct_error *e
                        MOST_WINDOW >> 10, engine_by_height());
     if (!record->outside)
         return CT_OK;
-    if (record->engine->edits)
+    if (edits && !record->engine->by_height) /* that one says so itself */
         return ct_fail(err,
                        "%s cannot be combined with --engine %s, which works inside the program",
                        how, record->engine->name);
@@ -248,8 +249,8 @@ static int run(struct record_options *record, const struct given_options *given,
     int exit_status = 0, status = engine_options_take(given, record->engine, &engine_options, &err);
     record->engine_options = engine_options;
     events_complete(&record->events);
-    record->outside |= record->engine->by_height;
-    record->has_window |= record->engine->by_height; /* of 0 bytes, if no other is asked for */
+    if (status == CT_OK && engine_is_outside(record->engine, engine_options))
+        record->outside = record->has_window = true; /* of 0 bytes, if no other is asked for */
     if (status == CT_OK)
         status = check_outside(record, &err);
     if (status == CT_OK && record->engine->check)
@@ -265,6 +266,8 @@ static int run(struct record_options *record, const struct given_options *given,
         exit_status = report_error(&err);
     else if (!quiet && record->slices.every_s <= 0)
         say_what_was_recorded(record->output);
+    if (engine_options && record->engine->forget)
+        record->engine->forget(engine_options);
     free(engine_options);
     free(output);
     return exit_status;

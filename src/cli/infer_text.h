@@ -10,6 +10,7 @@ struct infer_options {
     const char *output, *weight;
     uint32_t top_paths; /* 0: all */
     uint64_t window_bytes;
+    double most_growth; /* of the stack; 0: as usual */
 };
 
 /* How much of a profile's cost the map finds callers for; and what is ambiguous, heaviest first. */
@@ -29,6 +30,9 @@ int infer_print_at(const struct path_map *map, const char *at, const struct infe
 /* The paths that may have led to where the threads of a core file were. */
 int infer_print_core(const struct path_map *map, const char *core,
                      const struct infer_options *options, struct ct_error *err);
+
+/* Makes of a map one whose identifiers are distinct, where frames can grow; and says how much. */
+int infer_resize(const char *map, const struct infer_options *options, struct ct_error *err);
 
 /* What became of the identifiers of a profile. */
 void infer_print_search(const char *name, const struct path_search_result *result);

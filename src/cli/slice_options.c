@@ -31,7 +31,8 @@ static bool read_size(const char *text, uint64_t *out)
 /* What counts only upwards can be cut into slices: samples of CPU time do. */
 static int check_what_is_measured(const struct record_options *record, struct ct_error *err)
 {
-    if (record->engine->edits || record->perf.count || (record->events.mask & ~(uint32_t)EVENT_CPU))
+    if (engine_edits(record->engine, record->engine_options) || record->perf.count ||
+        (record->events.mask & ~(uint32_t)EVENT_CPU))
         return ct_fail(err, "--every can be combined with -e cpu, cpu:k and cpu:uk only");
     if (record->duration_s > 0)
         return ct_fail(err, "--every cannot be combined with --duration");

@@ -154,8 +154,8 @@ int plan_descriptor(const struct plan *p)
     return fd;
 }
 
-static int build_in_memory(const struct sites *sites, const struct map *map, struct plan *out,
-                           struct ct_error *err)
+int plan_of_sites(const struct sites *sites, const struct map *map, struct plan *out,
+                  struct ct_error *err)
 {
     char *bytes = NULL;
     size_t size = 0;
@@ -191,7 +191,7 @@ static int build(const char *elf_path, const struct map *map, const char *entry,
             status = open_entry(entry, out);
     }
     if (status != CT_OK)
-        status = build_in_memory(&sites, map, out, err);
+        status = plan_of_sites(&sites, map, out, err);
     sites_free(&sites);
     elf_close(&file);
     return status;

@@ -3,6 +3,7 @@
 #define EDIT_PLAN_H
 
 #include "edit/plan_format.h"
+#include "edit/sites.h"
 #include "map/cache.h"
 
 struct plan {
@@ -23,6 +24,10 @@ int plan_for_file(struct map_cache *cache, const char *elf_path, struct plan *ou
 /* Of bytes that stay the caller's, aligned to 8. The frame and the hash are checked; what the sites
  * say is not. */
 int plan_from_bytes(const void *bytes, size_t size, struct plan *out, struct ct_error *err);
+
+/* Of some sites of a module, in memory. */
+int plan_of_sites(const struct sites *sites, const struct map *map, struct plan *out,
+                  struct ct_error *err);
 
 /* A descriptor of the plan's bytes, for another process: of its file in the cache, or of a copy.
  * The caller closes it; -1 if there can be none. */

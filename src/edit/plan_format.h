@@ -87,10 +87,10 @@ struct plan_site {
     uint8_t slot_base;     /* enum slot_base */
     uint32_t fixup_target; /* what the rel32 leads to */
     uint8_t flags;         /* enum site_flags */
-    uint8_t unused;
-    int16_t hop;         /* TIER_HOP: where the room is, from the site */
-    uint32_t rank;       /* its position when sites are sorted by function, then by offset */
-    uint32_t first_rank; /* of its function's sites */
+    uint8_t grow;          /* so many times 16 bytes before the call (edit/growth.h); in caches 0 */
+    int16_t hop;           /* TIER_HOP: where the room is, from the site */
+    uint32_t rank;         /* its position when sites are sorted by function, then by offset */
+    uint32_t first_rank;   /* of its function's sites */
 };
 
 enum plan_section_kind {

@@ -486,7 +486,7 @@ static int compare_ranks(const void *a, const void *b, void *items)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-static void rank_sites(struct sites *s)
+void sites_rank(struct sites *s)
 {
     for (uint32_t i = 0; i < s->items.count; i++)
         vec_push(&s->by_rank, i);
@@ -577,7 +577,7 @@ void sites_find(const struct elf_file *file, const struct map *map, struct sites
     }
     out->unknown_bytes += done ? unknown_between(file, done, UINT32_MAX) : 0;
     make_rooms(&f);
-    rank_sites(out);
+    sites_rank(out);
     mark_leaves(&f);
     targets_free(&f.targets);
     reach_free(&f.reach);

@@ -19,6 +19,9 @@ struct sites {
 };
 
 void sites_find(const struct elf_file *file, const struct map *map, struct sites *out);
+
+/* Sorts them by function, too: by_rank and the ranks of the sites, when `items` are all there. */
+void sites_rank(struct sites *sites);
 void sites_free(struct sites *sites);
 
 #endif

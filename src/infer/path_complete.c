@@ -117,6 +117,7 @@ static int completion_begin(struct completion *c, const struct path_map *map,
 {
     bool has_any;
     *c = (struct completion){.map = map, .profile = p};
+    CT_TRY(path_map_fits(map, p, err));
     CT_TRY(path_names_make(map, p, &c->names, err));
     c->heights = list_heights(p, &has_any);
     path_answer_begin(&c->answer, map);

@@ -3,6 +3,7 @@
 #include "base/search.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const metric_names[PATH_METRICS] = {"weight", "height", "height_varies",
@@ -152,6 +153,15 @@ static int index_nodes(struct path_map *map, struct ct_error *err)
     return CT_OK;
 }
 
+static int read_growth(struct path_map *map, struct ct_error *err)
+{
+    const struct profile *p = &map->profile;
+    const struct ctp_fact *fact = profile_find_fact(p, CTP_SCOPE_PROFILE, 0, PATH_GROWTH_FACT);
+    if (!fact || fact->type != CTP_STRING)
+        return CT_OK;
+    return growth_parse(profile_string(p, (uint32_t)fact->value), p->name, &map->growth, err);
+}
+
 /* Of a profile that is open, and stays so with the map. */
 static int take_profile(struct path_map *map, struct ct_error *err)
 {
@@ -160,6 +170,8 @@ static int take_profile(struct path_map *map, struct ct_error *err)
         status = profile_validate(&map->profile, err);
     for (uint32_t i = 0; i < map->profile.node_count && status == CT_OK; i++)
         status = check_node(&map->profile, i, err);
+    if (status == CT_OK)
+        status = read_growth(map, err);
     if (status != CT_OK) {
         profile_close(&map->profile);
         return status;
@@ -199,6 +211,7 @@ void path_map_close(struct path_map *map)
     key_set_free(&map->places);
     vec_free(&map->function_numbers);
     vec_free(&map->place_numbers);
+    growth_free(&map->growth);
     profile_close(&map->profile);
 }
 
@@ -267,6 +280,50 @@ uint32_t path_map_caller(const struct path_map *map, uint32_t node)
 {
     uint32_t parent = profile_parent(&map->profile, node);
     return profile_parent(&map->profile, parent) == CTP_NONE ? CTP_NONE : parent;
+}
+
+/* --- frames that have grown --------------------------------------------------------------------
+ */
+
+static_assert((unsigned)GROWTH_BUILD_ID_ROOM == (unsigned)CTP_BUILD_ID_ROOM, "they are the same");
+
+uint32_t path_map_growth(const struct path_map *map, const struct profile *p, uint32_t frame)
+{
+    const struct ctp_frame *f = profile_frame(p, frame);
+    if (!map->growth.items.count || !(f->flags & CTP_FRAME_RETURN) || f->module == CTP_NONE ||
+        f->offset > UINT32_MAX)
+        return 0;
+    const struct ctp_module *m = profile_module(p, f->module);
+    return growth_at(&map->growth, m->build_id, m->build_id_size, (uint32_t)f->offset);
+}
+
+bool path_is_grown(const struct profile *p)
+{
+    for (uint32_t i = 0; i < profile_fact_count(p); i++)
+        if (strcmp(profile_string(p, profile_fact(p, i)->key), PATH_GROWN_FACT) == 0)
+            return true;
+    return false;
+}
+
+int path_map_fits(const struct path_map *map, const struct profile *p, struct ct_error *err)
+{
+    const struct ctp_fact *whole = profile_find_fact(p, CTP_SCOPE_PROFILE, 0, PATH_GROWN_FACT);
+    char expected[20] = "";
+    if (map->growth.items.count)
+        snprintf(expected, sizeof expected, "%016" PRIx64, growth_number(&map->growth));
+    bool fits = (whole != NULL) == (map->growth.items.count != 0);
+    for (uint32_t i = 0; i < profile_fact_count(p) && fits; i++) {
+        const struct ctp_fact *fact = profile_fact(p, i); /* of any process that was merged */
+        if (strcmp(profile_string(p, fact->key), PATH_GROWN_FACT) == 0)
+            fits = fact->type == CTP_STRING &&
+                   strcmp(profile_string(p, (uint32_t)fact->value), expected) == 0;
+    }
+    if (fits)
+        return CT_OK;
+    return ct_fail(err,
+                   "%s was recorded with other frames than those of %s: record --resize MAP, and "
+                   "the same map, belong together",
+                   p->name, map->profile.name);
 }
 
 /* --- the names of a profile --------------------------------------------------------------------

@@ -14,6 +14,7 @@
 #define INFER_PATH_MAP_H
 
 #include "base/key_set.h"
+#include "edit/growth.h"
 #include "profile/profile.h"
 
 #include <stdbool.h>
@@ -22,6 +23,11 @@
 /* The fact that makes a profile a path map, with its version. */
 #define PATH_MAP_FACT "path_map"
 enum { PATH_MAP_VERSION = 2, PATH_MOST_HEIGHTS = 8 };
+
+/* With frames that grow (path_resize.h), the heights of a map hold for a program that runs so: the
+ * fact has the text of edit/growth.h. What was recorded so says it, too, by a number. */
+#define PATH_GROWTH_FACT "grown_calls"
+#define PATH_GROWN_FACT  "grown"
 
 /* Its metrics, in this order. Maps of version 1 have all but the last. */
 enum path_map_metric { PATH_WEIGHT, PATH_HEIGHT, PATH_VARIES, PATH_SEARCHED, PATH_METRICS };
@@ -52,6 +58,7 @@ struct path_map {
     struct key_set functions, places; /* of the code, by module and offset, */
     VEC(uint32_t) function_numbers;   /* and their numbers in the tables of functions */
     VEC(uint32_t) place_numbers;      /* and of frames */
+    struct growth growth;             /* what has been added to the heights; mostly nothing */
 };
 
 int path_map_open(const char *path, struct path_map *out, struct ct_error *err);
@@ -90,6 +97,15 @@ struct path_names {
 
 /* Is the module one that calltrail brings into the program? Other runs do not have it. */
 bool path_is_ours(const struct profile *profile, uint32_t module);
+
+/* Was it recorded with frames that had grown, in any of its processes? */
+bool path_is_grown(const struct profile *profile);
+
+/* Was a profile recorded with the frames of the map? If not, that is an error. */
+int path_map_fits(const struct path_map *map, const struct profile *profile, struct ct_error *err);
+
+/* The bytes by which the stack has grown at a frame of a profile. */
+uint32_t path_map_growth(const struct path_map *map, const struct profile *profile, uint32_t frame);
 
 int path_names_make(const struct path_map *map, const struct profile *profile,
                     struct path_names *out, struct ct_error *err);

@@ -4,7 +4,8 @@
 #include "infer/path_complete.h"
 #include "infer/path_heights.h"
 
-/* A profile whose paths are known. */
+/* A profile whose paths are known. It was recorded with the program's own frames: where those of
+ * the map have grown, its heights are looked up as if it had been recorded with these. */
 struct truth {
     const struct path_map *map;
     const struct profile *profile;
@@ -186,6 +187,16 @@ static void count_walked(struct path_scores *s, uint64_t weight)
         s->by[i].walked += i == SHARE_PATHS ? 1 : weight;
 }
 
+/* By how much the stack has grown above the chain's place `from`, itself included. */
+static uint64_t growth_above(const struct truth *t, size_t from)
+{
+    uint64_t bytes = 0;
+    for (size_t i = from; i + 1 < t->chain.count && t->map->growth.items.count; i++)
+        bytes +=
+            path_map_growth(t->map, t->profile, profile_node_frame(t->profile, t->chain.items[i]));
+    return bytes;
+}
+
 /*
  * Looks a context up from where the window ends: in the innermost frame whose return address is
  * not in it.
@@ -213,7 +224,7 @@ static void score_context(struct truth *t, struct path_scores *s, uint32_t node,
     for (size_t i = from; i-- > 0;)
         vec_push(&t->inner, place_at(t, t->chain.items[i]));
     struct path_query q = {.function = function_at(t, from ? t->chain.items[from - 1] : node),
-                           .height_bytes = height,
+                           .height_bytes = height + growth_above(t, from),
                            .outermost = place_at(t, t->chain.items[t->chain.count - 1]),
                            .inner = t->inner.items,
                            .inner_count = (uint32_t)t->inner.count,
@@ -254,6 +265,12 @@ int path_score(const struct path_map *map, const struct profile *truth, const ch
                uint64_t window_bytes, struct path_scores *out, struct ct_error *err)
 {
     struct truth t;
+    if (path_is_grown(truth))
+        return ct_fail(err, "%s: was recorded with other frames: the truth has the program's own",
+                       truth->name);
+    if (window_bytes && map->growth.items.count)
+        return ct_fail(err, "%s: its frames have grown: it is for two registers, without a window",
+                       map->profile.name);
     CT_TRY(truth_begin(&t, map, truth, weight, err));
     for (unsigned pass = 0; pass < 2; pass++) { /* what is missing tells of the others */
         *out = (struct path_scores){.unit = unit_of(&t)};
@@ -314,6 +331,8 @@ int path_unseen(const struct path_map *map, const struct profile *p, const char 
             continue;
         uint64_t height = profile_value(p, t.heights.metric, own);
         uint64_t value = profile_value(p, t.weight, i);
+        if (map->growth.items.count && list_chain(&t, i))
+            height += growth_above(&t, 0);
         bool is_seen =
             path_map_find(map, function_at(&t, i), height, &first) != 0 && !first[0].searched;
         take_identifier(out, is_seen, value);

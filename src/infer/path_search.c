@@ -336,6 +336,9 @@ int path_search(const struct path_map *map, const struct profile *p, struct map_
     struct search s = {.profile = p, .trainer = trainer, .out = out};
     struct path_names names = {0};
     *out = (struct path_search_result){0};
+    if (path_is_grown(p))
+        return ct_fail(err, "%s: its frames have grown (--resize): the code says nothing of them",
+                       p->name);
     if (map)
         CT_TRY(path_names_make(map, p, &names, err));
     path_graph_begin(&s.graph);

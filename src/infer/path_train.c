@@ -304,6 +304,9 @@ static int find_metrics(struct path_trainer *t, struct source *s, struct ct_erro
 int path_train_take(struct path_trainer *t, const struct profile *p, struct ct_error *err)
 {
     struct source s = {.profile = p};
+    if (profile_find_fact(p, CTP_SCOPE_PROFILE, 0, PATH_GROWTH_FACT) || path_is_grown(p))
+        return ct_fail(err, "%s: its frames have grown (--resize): train with those of the program",
+                       p->name);
     CT_TRY(find_metrics(t, &s, err));
     uint32_t modules = profile_module_count(p);
     s.modules = must_calloc((size_t)modules + 1, sizeof *s.modules);
@@ -417,23 +420,58 @@ static uint64_t value_of(const struct known_node *n, enum path_map_metric metric
                                    : n->searched;
 }
 
-int path_train_write(const struct path_trainer *t, const char *path, struct ct_error *err)
+/* The bytes by which the stack has grown above what each node leads to. The frame of the outermost
+ * place is not counted in heights. */
+static uint64_t *list_growth(const struct path_trainer *t, const struct growth *growth)
+{
+    uint64_t *grown = must_calloc(t->nodes.count, sizeof *grown);
+    for (size_t i = 1; i < t->nodes.count; i++) {
+        const struct known_node *n = &t->nodes.items[i];
+        const struct ctp_frame *f = &t->frames.items[n->frame];
+        const struct ctp_module *m = &t->modules.items[f->module].module;
+        grown[i] = grown[n->parent];
+        if (n->parent && (f->flags & CTP_FRAME_RETURN) && f->offset <= UINT32_MAX)
+            grown[i] += growth_at(growth, m->build_id, m->build_id_size, (uint32_t)f->offset);
+    }
+    return grown;
+}
+
+static void write_growth(const struct growth *growth, struct profile_writer *w)
+{
+    char *text = growth_text(growth);
+    if (growth->items.count)
+        profile_fact_string(w, CTP_SCOPE_PROFILE, 0, PATH_GROWTH_FACT, text);
+    free(text);
+}
+
+int path_train_write_grown(const struct path_trainer *t, const struct growth *growth,
+                           const char *path, struct ct_error *err)
 {
     struct profile_writer *w;
     if (!path_train_count(t))
         return ct_fail(err, "%s: nothing to write: no context has a known stack height", path);
     CT_TRY(profile_writer_open(path, &w, err));
+    uint64_t *grown = list_growth(t, growth);
     write_code(t, w);
     write_metrics(t, w);
+    write_growth(growth, w);
     profile_begin_nodes(w, (uint32_t)t->nodes.count);
     profile_add_root(w, CTP_NONE, CTP_NONE);
     for (size_t i = 0; i < t->nodes.count; i++) {
-        const struct known_node *n = &t->nodes.items[i];
-        profile_write_nodes(w, &n->parent, &n->frame, 1);
+        struct known_node n = t->nodes.items[i];
+        n.height_bytes += n.is_context ? grown[i] : 0;
+        profile_write_nodes(w, &n.parent, &n.frame, 1);
         for (unsigned m = 0; m < PATH_METRICS; m++) {
-            uint64_t value = value_of(n, (enum path_map_metric)m);
+            uint64_t value = value_of(&n, (enum path_map_metric)m);
             profile_write_values(w, m, &value, 1);
         }
     }
+    free(grown);
     return profile_writer_commit(w, err);
+}
+
+int path_train_write(const struct path_trainer *t, const char *path, struct ct_error *err)
+{
+    static const struct growth none;
+    return path_train_write_grown(t, &none, path, err);
 }

@@ -7,6 +7,7 @@
 #ifndef INFER_PATH_TRAIN_H
 #define INFER_PATH_TRAIN_H
 
+#include "edit/growth.h"
 #include "profile/profile.h"
 
 struct path_trainer;
@@ -39,6 +40,10 @@ void path_train_found(struct path_trainer *trainer, const struct path_place *pla
 uint32_t path_train_count(const struct path_trainer *trainer);
 
 int path_train_write(const struct path_trainer *trainer, const char *path, struct ct_error *err);
+
+/* The same, with heights as they are when the stack grows at these places. */
+int path_train_write_grown(const struct path_trainer *trainer, const struct growth *growth,
+                           const char *path, struct ct_error *err);
 void path_train_free(struct path_trainer *trainer);
 
 #endif

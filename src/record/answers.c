@@ -51,7 +51,8 @@ static bool is_wanted(const struct server *s, const char *link)
     char path[4096];
     ssize_t length = readlink(link, path, sizeof path - 1);
     path[length > 0 ? length : 0] = '\0';
-    return s->engine->edits && (length <= 0 || s->engine->edits(s->engine_options, path));
+    return engine_edits(s->engine, s->engine_options) &&
+           (length <= 0 || s->engine->edits(s->engine_options, path));
 }
 
 static int find_plan(struct server *s, int file)
@@ -61,7 +62,9 @@ static int find_plan(struct server *s, int file)
         .magic = PLAN_MAGIC, .version = PLAN_VERSION, .file_bytes = sizeof nothing};
     struct plan plan = {.header = &nothing};
     bool wanted = is_wanted(s, path_of(file, path));
-    if (wanted && plan_for_file(&s->maps.cache, path, &plan, NULL) != CT_OK)
+    if (wanted &&
+        (s->engine->choose_plan ? s->engine->choose_plan(s->engine_options, s, path, &plan)
+                                : plan_for_file(&s->maps.cache, path, &plan, NULL)) != CT_OK)
         return -1;
     int fd = plan_descriptor(&plan);
     if (wanted)

@@ -22,6 +22,7 @@ struct arena_thread;
 struct arena_view;
 struct frames;
 struct grown_tree;
+struct plan;
 struct record_options;
 struct server;
 struct server_arena;
@@ -59,12 +60,18 @@ struct record_engine {
     /* Can these options be combined, and with those that all engines have? */
     int (*check)(const void *options, const struct record_options *all, struct ct_error *err);
 
+    /* What its options own is to be freed. */
+    void (*forget)(void *options);
+
     /* What of it the runtime must know: the settings in the arenas. */
     void (*settings)(const void *options, const struct record_options *all,
                      uint64_t settings[ENGINE_SETTINGS]);
 
     /* It works from outside alone; where the window of a stack ends, its height is kept. */
     bool by_height;
+
+    /* It does not, with these options, but inside the program. NULL: it does. */
+    bool (*is_inside)(const void *options);
 
     /* --- before the program starts --- */
     uint32_t events;           /* what is measured without -e: enum arena_event */
@@ -74,6 +81,10 @@ struct record_engine {
 
     /* Is the code of a module to be edited? An engine without this edits none. */
     bool (*edits)(const void *options, const char *path);
+
+    /* Another plan than that of all sites; `out` is closed by the caller. NULL: it is that one. */
+    int (*choose_plan)(const void *options, struct server *server, const char *path,
+                       struct plan *out);
 
     /* CPU time between ticks where no event is sampled; 0: as usual. */
     uint64_t (*tick_ns)(const void *options);
@@ -110,6 +121,17 @@ struct record_engine {
     const char *(*output)(const void *options);
     int (*write_output)(struct server *server, const char *path, struct ct_error *err);
 };
+
+/* Does it work from outside, or edit code inside, with these options? */
+static inline bool engine_is_outside(const struct record_engine *e, const void *options)
+{
+    return e->by_height && !(e->is_inside && e->is_inside(options));
+}
+
+static inline bool engine_edits(const struct record_engine *e, const void *options)
+{
+    return e->edits && !engine_is_outside(e, options);
+}
 
 #define ENGINE_IS(NAME) .number = ENGINE_##NAME, .name = #NAME
 

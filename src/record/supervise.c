@@ -466,10 +466,10 @@ static int open_server(struct server *server, const struct record_options *optio
 {
     const struct record_engine *engine = options->engine;
     struct arena_events events = choose_events(options);
-    uint32_t flags = (options->follow ? CHANNEL_FOLLOW : 0u) |
-                     (options->verify ? CHANNEL_VERIFY : 0u) |
-                     (engine->edits && options->duration_s > 0 ? CHANNEL_DETACHES : 0u) |
-                     (needs_threads_apart(options) ? CHANNEL_APART : 0u);
+    uint32_t flags =
+        (options->follow ? CHANNEL_FOLLOW : 0u) | (options->verify ? CHANNEL_VERIFY : 0u) |
+        (engine->edits && !engine->by_height && options->duration_s > 0 ? CHANNEL_DETACHES : 0u) |
+        (needs_threads_apart(options) ? CHANNEL_APART : 0u);
     leftovers_settle(stderr);
     CT_TRY(server_open(server, choose_period_ns(options, &events), flags, err));
     if (server->maps.cache.warning.text[0])
@@ -489,7 +489,7 @@ static int open_server(struct server *server, const struct record_options *optio
 /* What only a runtime inside can measure is not to be had from outside. */
 static bool can_be_outside(const struct record_options *options)
 {
-    return !options->engine->edits && !options->perf.count &&
+    return !engine_edits(options->engine, options->engine_options) && !options->perf.count &&
            !(options->events.mask & ~(uint32_t)EVENT_CPU);
 }
 
@@ -528,7 +528,7 @@ static int prepare(const struct record_options *options, const char *path, char 
     struct program_modules modules = prepare_list(path);
     int status = options->outside ? CT_OK : choose_runtime(options, &modules, path, runtime, err);
     if (status == CT_OK)
-        prepare_maps(&modules, options->engine->edits != NULL);
+        prepare_maps(&modules, options->engine->edits && !options->engine->by_height);
     prepare_free(&modules);
     return status;
 }

@@ -99,7 +99,7 @@ void totals_write(const struct totals *t, const struct fact_kinds *kinds, struct
                      t->samples ? (double)t->walked / (double)t->samples : 0);
     if (engine->write_facts)
         engine->write_facts(kinds->server, t->engine, w, scope, index);
-    if (engine->edits) {
+    if (engine_edits(engine, kinds->server->engine_options)) {
         profile_fact_u64(w, scope, index, "sites", t->sites);
         profile_fact_u64(w, scope, index, "sites_not_edited", t->sites_not_edited);
         profile_fact_u64(w, scope, index, "modules_not_edited", t->modules_not_edited);

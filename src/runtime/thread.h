@@ -19,6 +19,11 @@ struct thread {
     uint64_t stack_start, stack_end; /* sample_entry.S knows where these are */
     uint64_t first_sp;
 
+    /* The outermost return address and where it lies on that stack, for heights; 0: not known. */
+    struct {
+        uint64_t slot, word;
+    } outermost;
+
     struct guest *of;      /* whose it is; after a fork no guest's */
     _Atomic uint32_t busy; /* in the signal handler */
     uint32_t tid;

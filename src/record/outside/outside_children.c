@@ -46,8 +46,8 @@ static void unexpect(void *context, uint32_t pid)
 /* CPU time is what can be had from outside; of the rest such a process has nothing. */
 static bool can_be_outside(const struct server *server, const struct record_options *options)
 {
-    return options->follow && !options->engine->edits && !options->perf.count &&
-           (server->events.mask & EVENT_CPU);
+    return options->follow && !engine_edits(options->engine, options->engine_options) &&
+           !options->perf.count && (server->events.mask & EVENT_CPU);
 }
 
 void outside_children_begin(struct outside_children *c, struct server *server,

@@ -127,15 +127,16 @@ static bool take_plan(const struct edit_request *r, struct edited_module *m)
 static bool map_stubs(struct edited_module *m, const struct stub_writer *writer)
 {
     uint64_t stubs = COMMON_BYTES;
-    uint32_t puns = 0;
+    uint32_t puns = 0, last = m->sites[m->site_count - 1].offset;
     for (uint32_t i = 0; i < m->site_count; i++) {
         stubs += stub_most_bytes(&m->sites[i]) + writer->most_bytes(&m->sites[i]);
         puns += m->sites[i].tier == TIER_PUN;
+        last = m->sites[i].target > last ? m->sites[i].target : last; /* it is jumped to */
     }
     const struct region_code common = {.cfi_bytes = COMMON_CFI_BYTES};
     uint64_t layouts = m->site_count * sizeof *m->layouts;
-    if (!region_map(&m->region, m->base, m->base + m->sites[m->site_count - 1].offset, stubs,
-                    layouts + pun_table_bytes(puns), region_cfi_bytes(&common, 1)))
+    if (!region_map(&m->region, m->base, m->base + last, stubs, layouts + pun_table_bytes(puns),
+                    region_cfi_bytes(&common, 1)))
         return false;
     m->stubs = m->region.code;
     m->layouts = (void *)m->region.data;
