@@ -4,10 +4,15 @@
 #include "cli/commands.h"
 
 #include "profile/profile.h"
+#include "report/sheet.h"
+#include "report/terminal.h"
 
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static const char usage[] =
     "usage: calltrail info [--all] [--json] [--check] [FILE]\n"
@@ -27,6 +32,23 @@ struct options {
     bool check;
 };
 
+/* On a terminal no line is longer than it is wide. */
+static void print_text(const struct profile *profile, bool all)
+{
+    struct terminal terminal = terminal_open(COLOR_NEVER, false);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *held = isatty(STDOUT_FILENO) ? open_memstream(&text, &size) : NULL;
+    profile_print_text(profile, all, held ? held : stdout);
+    if (!held)
+        return;
+    fclose(held);
+    char *at = text, *line;
+    while ((line = strsep(&at, "\n")) && at)
+        print_wrapped(stdout, line, terminal.columns);
+    free(text);
+}
+
 static int print_profile(const struct options *options, struct ct_error *err)
 {
     struct profile profile;
@@ -39,7 +61,7 @@ static int print_profile(const struct options *options, struct ct_error *err)
         if (options->json)
             profile_print_json(&profile, stdout);
         else
-            profile_print_text(&profile, options->all, stdout);
+            print_text(&profile, options->all);
     }
     profile_close(&profile);
     return status;

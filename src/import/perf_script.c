@@ -47,6 +47,7 @@ struct perf_reader {
     uint64_t header_line;
     VEC(struct perf_frame) frames;
     uint64_t first_skipped; /* line */
+    VEC(uint64_t) samples;  /* by thread */
 };
 
 /* ---- The first line -----------------------------------------------------------------------------
@@ -243,6 +244,13 @@ static bool parse_frame(struct span s, struct perf_frame *out)
     return true;
 }
 
+/* The kernel's marks between parts of a chain are no callers: PERF_CONTEXT_MAX and above. perf ends
+ * chains that it unwinds from copies of stacks with one. */
+static bool is_marker(const struct perf_frame *frame)
+{
+    return frame->address >= (uint64_t)-4095 && !frame->symbol.length && !frame->module.length;
+}
+
 bool perf_script_begins_with(const char *line, size_t length, const char *next, size_t next_length)
 {
     struct perf_header header;
@@ -350,6 +358,9 @@ static int add_sample(struct perf_reader *r, struct ct_error *err)
         vec_push(&frames, frame);
     }
     uint32_t node = gather_thread(g, h->pid, h->tid, h->comm.text, h->comm.length);
+    while (r->samples.count < g->threads.count)
+        vec_push(&r->samples, 0);
+    r->samples.items[g->roots.items[node]]++;
     for (size_t i = frames.count; i-- > 0;)
         node = gather_node(g, node, frames.items[i]);
     vec_free(&frames);
@@ -398,6 +409,8 @@ static int read_line(struct perf_reader *r, const struct text_lines *lines, stru
         return CT_OK;
     }
     if (r->in_sample && parse_frame(line, &frame)) {
+        if (is_marker(&frame))
+            return CT_OK;
         if (r->frames.count == FRAMES_MAX)
             return ct_fail(err, "%s: line %" PRIu64 ": a stack of more than %d frames", r->name,
                            lines->number, FRAMES_MAX);
@@ -406,6 +419,18 @@ static int read_line(struct perf_reader *r, const struct text_lines *lines, stru
         skip_line(r, lines->number);
     }
     return CT_OK;
+}
+
+/* perf says the process of a sample only where it is asked to (-F +pid): otherwise the thread with
+ * the most samples says best what ran. */
+static void name_process(struct perf_reader *r)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < r->samples.count; i++)
+        if (r->samples.items[i] > r->samples.items[best])
+            best = i;
+    if (r->samples.count)
+        r->g->command = GATHER_RECORD(r->g->threads, gather_thread, best)->name;
 }
 
 /* The event with the most samples comes first: it is what people meant to measure. */
@@ -430,6 +455,8 @@ int import_perf_script(const char *text, size_t size, const char *name, struct g
         status = ct_fail(err, "%s: has no samples as perf script prints them (line %" PRIu64 ")",
                          name, r.first_skipped ? r.first_skipped : lines.number);
     qsort(g->metrics, g->metric_count, sizeof *g->metrics, compare_metrics);
+    name_process(&r);
     vec_free(&r.frames);
+    vec_free(&r.samples);
     return status;
 }

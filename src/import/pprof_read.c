@@ -463,6 +463,8 @@ static int gather_sample(struct pprof_reader *p, struct bytes bytes, struct ct_e
 static int gather_profile(struct pprof_reader *p, struct bytes all, struct ct_error *err)
 {
     CT_TRY(read_tables(p, all, err));
+    if (p->mappings.count) /* the first in the file is the program, whatever its number */
+        p->g->command = text_at(p, p->mappings.items[0].file);
     SORT_BY_ID(&p->mappings);
     SORT_BY_ID(&p->functions);
     gather_metrics(p);
@@ -472,8 +474,6 @@ static int gather_profile(struct pprof_reader *p, struct bytes all, struct ct_er
     SORT_BY_ID(&p->frames);
     for (size_t i = 0; i < p->samples.count; i++)
         CT_TRY(gather_sample(p, p->samples.items[i], err));
-    if (p->mappings.count)
-        p->g->command = text_at(p, p->mappings.items[0].file);
     if (p->time_ns < INT64_MAX && p->duration_ns < INT64_MAX) {
         p->g->start_ns = p->time_ns;
         p->g->duration_ns = p->duration_ns;

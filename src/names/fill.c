@@ -412,6 +412,8 @@ int names_fill_file(const char *from, const char *to, const struct debug_folders
     int status = profile_validate_tables(&profile, err);
     if (status == CT_OK)
         status = profile_verify_values(&profile, CTP_NONE, err);
+    if (status == CT_OK) /* they are copied, too, and would get a hash that matches */
+        status = profile_verify_times(&profile, err);
     if (status == CT_OK)
         status = profile_writer_open(to, &writer, err);
     if (status == CT_OK) {

@@ -2,6 +2,7 @@
  * A profile's summary for people: `calltrail info`. It is meant to fit on a screen or two, so long
  * lists are cut and say so; the JSON has all of it.
  */
+#include "base/utf8.h"
 #include "base/vec.h"
 #include "profile/time_range.h"
 
@@ -17,26 +18,19 @@ enum {
     TEXT_MAX_BYTES = 200, /* of one name or command line */
 };
 
-/*
- * Names come from the program under test. Control characters would act on the terminal, so they are
- * shown as \xNN; so are the C1 controls of UTF-8 (c2 80 to c2 9f), which some terminals obey.
- */
+/* Names come from the program under test. */
 static size_t print_clean(FILE *out, const char *text, size_t room)
 {
+    char shown[UTF8_SHOWN_ROOM];
     size_t printed = 0;
-    for (const unsigned char *s = (const unsigned char *)text; *s; s++) {
-        /* The cut is not made within a character. */
-        if (printed >= room && (*s & 0xc0) != 0x80) {
+    for (const char *at = text; *at;) {
+        if (printed >= room) {
             fputs("...", out);
             return printed;
         }
-        bool c1 = *s == 0xc2 && s[1] >= 0x80 && s[1] <= 0x9f;
-        if (*s < 0x20 || *s == 0x7f || c1)
-            printed += (size_t)fprintf(out, "\\x%02x", *s);
-        else
-            putc(*s, out), printed++;
-        if (c1)
-            printed += (size_t)fprintf(out, "\\x%02x", *++s);
+        at += utf8_shown(at, shown);
+        fputs(shown, out);
+        printed += strlen(shown);
     }
     return printed;
 }

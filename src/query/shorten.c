@@ -1,5 +1,6 @@
 #include "query/shorten.h"
 
+#include "base/utf8.h"
 #include "base/vec.h"
 #include "query/name_parts.h"
 
@@ -12,18 +13,11 @@ enum { OWN_BRACKETS = 10 }; /* columns of names such as [vsyscall] */
 char *text_clean(const char *text)
 {
     VEC(char) clean = {0};
-    for (const unsigned char *s = (const unsigned char *)text; *s; s++) {
-        /* The C1 controls of UTF-8 (c2 80 to c2 9f) are obeyed by some terminals. */
-        bool c1 = *s == 0xc2 && s[1] >= 0x80 && s[1] <= 0x9f;
-        if (*s >= 0x20 && *s != 0x7f && !c1) {
-            vec_push(&clean, (char)*s);
-            continue;
-        }
-        char code[12];
-        snprintf(code, sizeof code, c1 ? "\\x%02x\\x%02x" : "\\x%02x", *s, s[1]);
-        for (const char *c = code; *c; c++)
+    char shown[UTF8_SHOWN_ROOM];
+    for (const char *at = text; *at;) {
+        at += utf8_shown(at, shown);
+        for (const char *c = shown; *c; c++)
             vec_push(&clean, *c);
-        s += c1;
     }
     vec_push(&clean, '\0');
     return clean.items;

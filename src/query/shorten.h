@@ -7,8 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The text with control characters (which would act on the terminal) as \xNN. The caller frees it.
- */
+/* The text as people may be shown it: utf8_shown of each character. The caller frees it. */
 char *text_clean(const char *text);
 
 /* Columns that a clean text takes: one for each character of UTF-8. */

@@ -471,7 +471,9 @@ static void add_profile_facts(struct collector *c)
     uint64_t from_ns = s->window_start_ns ? s->window_start_ns
                        : s->arenas.count  ? s->arenas.items[0].header->start_ns
                                           : s->window_end_ns;
-    if (!c->is_whole && s->window_end_ns > from_ns)
+    if (s->paused && !s->has_begun) /* the program ended before the delay did */
+        profile_fact_f64(c->writer, CTP_SCOPE_PROFILE, 0, "measured_s", 0);
+    else if (!c->is_whole && s->window_end_ns > from_ns)
         profile_fact_f64(c->writer, CTP_SCOPE_PROFILE, 0, "measured_s",
                          (double)(s->window_end_ns - from_ns) / 1e9);
     if (c->metrics.cpu != CTP_NONE)

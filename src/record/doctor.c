@@ -52,9 +52,7 @@ static void print_timers(FILE *out)
     timer_settime(timer, 0, &every, NULL);
     double got = probe_rate();
     timer_delete(timer);
-    fprintf(out,
-            "  CPU-time timers   999 Hz requested, %.0f Hz achieved (used when perf events are "
-            "unavailable)\n",
+    fprintf(out, "  CPU-time timers   999 Hz requested, %.0f Hz achieved (without perf events)\n",
             got);
 }
 

@@ -87,7 +87,7 @@ static bool are_samples_few(const struct view *view)
 
 static void about_samples(const struct view *view, struct advice *a)
 {
-    double samples, lost, ring = 0, rate = 0;
+    double samples, lost, measured, ring = 0, rate = 0;
     char number[AMOUNT_ROOM], higher[64] = "";
     /* The samples of CPU time beside it say nothing about memory. */
     if (metric_of(view)->kind != CTP_METRIC_SAMPLED || is_memory(view) ||
@@ -104,8 +104,12 @@ static void about_samples(const struct view *view, struct advice *a)
     metric_number(view, "rate_asked_hz", &rate);
     if (is_user_time(view) && rate > 0 && rate < 4999)
         snprintf(higher, sizeof higher, ", or record -F 4999");
-    if (samples < 1)
-        say(a, true, "no samples: it took hardly any CPU time (run it longer%s)", higher);
+    bool is_part = profile_number(view->profile, "measured_s", &measured);
+    if (samples < 1 && is_part && measured == 0)
+        say(a, true, "no samples: the program ended before --delay was over");
+    else if (samples < 1)
+        say(a, true, "no samples: it took hardly any CPU time %s(run it longer%s)",
+            is_part ? "while it was measured " : "", higher);
     else
         say(a, true, "only %s sample%s: shares are rough (run it longer%s)",
             count_text((uint64_t)samples, number), samples == 1 ? "" : "s", higher);

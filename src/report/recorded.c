@@ -49,16 +49,36 @@ static void print_line(FILE *out, const char *text)
     free(clean);
 }
 
+/* A file as a shell takes it. To be freed. */
+static char *shell_word(const char *path)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                "/._-+,:@%=";
+    if (*path != '-' && strspn(path, plain) == strlen(path))
+        return must_strdup(path);
+    char *word = must_format(*path == '-' ? "'./" : "'");
+    for (const char *at = path; *at; at++) {
+        char *longer = *at == '\'' ? must_format("%s'\\''", word) : must_format("%s%c", word, *at);
+        free(word);
+        word = longer;
+    }
+    char *all = must_format("%s'", word);
+    free(word);
+    return all;
+}
+
 static void print_all(const struct view *view, const char *path, FILE *out)
 {
     char ended[128], holds[128];
     bool is_default = strcmp(path, "calltrail.ctp") == 0;
     how_it_ended(view->profile, ended, sizeof ended);
     what_it_holds(view, holds, sizeof holds);
+    char *word = shell_word(path);
     char *line = must_format("%s in %s%s; next: calltrail report%s%s", holds, path, ended,
-                             is_default ? "" : " ", is_default ? "" : path);
+                             is_default ? "" : " ", is_default ? "" : word);
     print_line(out, line);
     free(line);
+    free(word);
     struct advice advice = advice_about(view);
     for (size_t i = 0; i < advice.lines.count; i++)
         print_line(out, advice.lines.items[i].text);
@@ -72,9 +92,11 @@ int report_recorded(const char *path, FILE *out, struct ct_error *err)
     CT_TRY(profile_open(path, &profile, err));
     int status = profile_validate_tables(&profile, err);
     if (status == CT_OK && profile.node_count > NODES_MOST) {
-        char *line = must_format("the profile is in %s; next: calltrail report %s", path, path);
+        char *word = shell_word(path);
+        char *line = must_format("the profile is in %s; next: calltrail report %s", path, word);
         print_line(out, line);
         free(line);
+        free(word);
     } else if (status == CT_OK) {
         status = view_open(&profile, &(struct view_options){0}, &view, err);
         if (status == CT_OK) {

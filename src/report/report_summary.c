@@ -1,6 +1,6 @@
 /*
  * The summary: where the cost is, which functions have it, and how good the data is. It fits a
- * screen of 24 lines.
+ * screen of 24 lines; where that is the terminal, above the prompt.
  */
 #include "query/digest.h"
 #include "query/facts.h"
@@ -29,15 +29,28 @@ static const double DIGEST_MIN_SHARE = 1;
 
 /* ---- What ran -------------------------------------------------------------------------------- */
 
+/* Whether it is the program that a process of the profile became, by exec: no other process. */
+static bool became(const struct profile *p, uint32_t index)
+{
+    const struct ctp_process *process = profile_process(p, index);
+    uint32_t before = profile_process_parent(p, index);
+    return (process->flags & CTP_PROCESS_EXEC) && before != CTP_NONE &&
+           profile_process(p, before)->pid == process->pid;
+}
+
 static void note_processes(struct sheet *sheet)
 {
     const struct profile *p = sheet->view->profile;
     uint32_t count = profile_process_count(p);
     uint64_t threads = 0, processes = 0;
     for (uint32_t i = 0; i < count; i++)
-        processes += profile_process_lives(p, i);
-    for (uint32_t i = 0; i < profile_thread_count(p); i++)
-        threads += profile_thread_lives(p, i);
+        processes += became(p, i) ? 0 : profile_process_lives(p, i);
+    for (uint32_t i = 0; i < profile_thread_count(p); i++) {
+        const struct ctp_thread *thread = profile_thread(p, i);
+        bool went_on =
+            became(p, thread->process) && profile_process(p, thread->process)->pid == thread->tid;
+        threads += went_on ? 0 : profile_thread_lives(p, i);
+    }
     char command[COMMAND_BYTES + 8] = "", ran[48] = "", more[96] = "";
     const struct ctp_process *process = count ? profile_process(p, 0) : NULL;
     const char *argument;
@@ -52,11 +65,14 @@ static void note_processes(struct sheet *sheet)
         return;
     if (first_process_life(p) > 0)
         snprintf(ran, sizeof ran, " ran %.3f s", first_process_life(p));
-    used = (size_t)snprintf(more, sizeof more, "%s (pid %" PRIu32, ran, process->pid);
+    used = (size_t)snprintf(more, sizeof more, "%s (", ran);
+    if (process->pid) /* other tools do not always say */
+        used +=
+            (size_t)snprintf(more + used, sizeof more - used, "pid %" PRIu32 ", ", process->pid);
     if (processes > 1)
         used +=
-            (size_t)snprintf(more + used, sizeof more - used, ", %" PRIu64 " processes", processes);
-    snprintf(more + used, sizeof more - used, ", %" PRIu64 " thread%s)", threads,
+            (size_t)snprintf(more + used, sizeof more - used, "%" PRIu64 " processes, ", processes);
+    snprintf(more + used, sizeof more - used, "%" PRIu64 " thread%s)", threads,
              threads == 1 ? "" : "s");
     char *clean = text_clean(*command ? command : profile_string(p, process->command));
     size_t columns = sheet->terminal->columns, least = columns / 3;
@@ -166,25 +182,29 @@ static uint32_t last_own(const struct view *view, const uint32_t *nodes, uint32_
     return 0;
 }
 
-/* The ends of a chain, and what people wrote between them: "main → f → … → std::g". NULL: there is
- * no such, or no room for it. */
+/* The ends of a chain, and what people wrote between them: "main → f → … → std::g". Where it begins
+ * in the C++ library, as threads do, that is left out. NULL: there is no such, or no room for it.
+ */
 static char *chain_through_own(const struct sheet *sheet, const uint32_t *nodes, uint32_t count,
                                const char *arrow, const char *dots, size_t columns)
 {
     const struct tree_node *tree = sheet->view->tree.nodes;
     uint32_t own = last_own(sheet->view, nodes, count);
-    bool dots_before = own > 1, dots_behind = own + 2 < count;
-    size_t between = 2 * text_columns(arrow) + (dots_before + dots_behind) * text_columns(dots);
+    bool by_library = is_of_library(sheet->view, nodes[0]);
+    bool dots_before = own > 1 || by_library, dots_behind = own + 2 < count;
+    size_t between = (by_library ? 1 : 2) * text_columns(arrow) +
+                     (dots_before + dots_behind) * text_columns(dots);
     if (own == 0 || columns < between + 36)
         return NULL;
     size_t left = columns - between;
-    char *first = sheet_label(sheet, tree[nodes[0]].label, false, left / 4);
+    char *first =
+        by_library ? must_strdup("") : sheet_label(sheet, tree[nodes[0]].label, false, left / 4);
     left -= text_columns(first);
     char *middle = sheet_label(sheet, tree[nodes[own]].label, false, left / 2);
     left -= text_columns(middle);
     char *last = sheet_label(sheet, tree[nodes[count - 1]].label, false, left);
-    char *text = must_format("%s%s%s%s%s%s%s", first, arrow, dots_before ? dots : "", middle, arrow,
-                             dots_behind ? dots : "", last);
+    char *text = must_format("%s%s%s%s%s%s%s", first, by_library ? "" : arrow,
+                             dots_before ? dots : "", middle, arrow, dots_behind ? dots : "", last);
     free(first);
     free(middle);
     free(last);
@@ -264,7 +284,8 @@ static void print_digest(struct sheet *sheet, const struct digest *digest)
         uint32_t *nodes =
             nodes_of(view, digest->chains.items[i].first, digest->chains.items[i].last, &count);
         bool other = strcmp(outer, label_module(&view->labels, row->label)) != 0;
-        char *chain = chain_text(sheet, nodes, count, other, false,
+        bool by_own = count && is_of_library(view, nodes[0]); /* else the row has one's own */
+        char *chain = chain_text(sheet, nodes, count, other, by_own,
                                  sheet->terminal->columns - SHARE_COLUMNS - text_columns(prefix));
         char *text = must_format("%s%s", prefix, chain);
         sheet_row(sheet, (struct cell[]){{.number = view->tree.totals[nodes[0]]},
@@ -438,8 +459,8 @@ static void print_for_people(struct sheet *sheet, const struct report_options *o
     note_other_metrics(sheet);
     sheet_note(sheet, "%s", "");
     uint32_t taken = sheet->lines + 1 + below;
-    uint32_t rows =
-        taken + DIGEST_LEAST_ROWS < SCREEN_LINES ? SCREEN_LINES - taken : DIGEST_LEAST_ROWS;
+    uint32_t lines = sheet->terminal->rows == SCREEN_LINES ? SCREEN_LINES - 1 : SCREEN_LINES;
+    uint32_t rows = taken + DIGEST_LEAST_ROWS < lines ? lines - taken : DIGEST_LEAST_ROWS;
     struct digest digest;
     digest_make(sheet->view, rows, min_total, &digest);
     print_digest(sheet, &digest);

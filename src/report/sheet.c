@@ -81,10 +81,14 @@ static size_t line_bytes(const char *text, size_t columns)
 uint32_t print_wrapped(FILE *out, const char *text, size_t columns)
 {
     uint32_t lines = 0;
+    size_t indent = strspn(text, " ");
+    text += indent;
+    indent = indent + 2 < columns ? indent : 0;
     do {
-        size_t bytes = line_bytes(text, columns - (lines ? 2 : 0));
+        size_t bytes = line_bytes(text, columns - indent);
         if (out)
-            fprintf(out, "%s%.*s\n", lines ? "  " : "", (int)bytes, text);
+            fprintf(out, "%*s%.*s\n", (int)indent, "", (int)bytes, text);
+        indent += lines ? 0 : 2;
         text += bytes;
         text += *text == ' ';
         lines++;

@@ -15,6 +15,7 @@ enum color_choice { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 struct terminal {
     FILE *out;
     size_t columns;
+    size_t rows; /* 0: it is no terminal */
     bool color;
     bool unicode;    /* box drawing may be used */
     bool full_names; /* however wide they are */
@@ -22,7 +23,8 @@ struct terminal {
 };
 
 /* Standard output: the terminal's width, else COLUMNS, else 80; colours and the pager only on a
- * terminal. End with terminal_close, which waits for the pager. */
+ * terminal. The pager starts when there is more to see than the terminal has room for. End with
+ * terminal_close, which waits for it. */
 struct terminal terminal_open(enum color_choice color, bool want_pager);
 void terminal_close(struct terminal *terminal);
 

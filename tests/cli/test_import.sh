@@ -1,9 +1,9 @@
 #!/bin/sh
 # calltrail import: what was exported comes back; perf script and gperftools on a real program, against
 # what perf report and pprof say of the same samples; variants of the text; errors.
-# Needs CALLTRAIL, GEN_PROFILE and FIXED_PROFILE: paths of the programs.
+# Needs CALLTRAIL, GEN_PROFILE, FIXED_PROFILE and TEXT_PROFILE: paths of the programs.
 . "$(dirname "$0")/checks.sh"
-needs CALLTRAIL GEN_PROFILE FIXED_PROFILE
+needs CALLTRAIL GEN_PROFILE FIXED_PROFILE TEXT_PROFILE
 oracle=$here/../oracle/export_check.py
 export HOME="$dir" PPROF_TMPDIR="$dir"
 
@@ -34,6 +34,21 @@ gunzip -c p.pb.gz >plain.pb
     fail plain-pprof 'not what the packed one gives'
 "$CALLTRAIL" report --view topdown back.ctp >out 2>err && ok report-of-import ||
     fail report-of-import "$(cat err)"
+
+# The program is the first module of an exported file, whatever its number was.
+cat >late.txt <<'END'
+module libearly - /lib/libearly.so
+module prog - /opt/late-prog
+metric cpu ns 1 1000000 user CPU time
+process 1 1 /opt/late-prog late-prog
+thread 1 late-prog
+name begin libearly!begin
+name main prog!main
+context 5000000 begin;main
+END
+"$TEXT_PROFILE" late.txt late.ctp && "$CALLTRAIL" export --to pprof -o late.pb.gz late.ctp || exit 1
+"$CALLTRAIL" import -o back.ctp late.pb.gz
+holds pprof-program [ "$("$CALLTRAIL" report back.ctp | sed -n '2s/ .*//p')" = /opt/late-prog ]
 
 # ---- Text as perf script prints it, by hand
 
@@ -191,6 +206,15 @@ printf '%s\n' 'prog 7 1.000000: 1000 cpu-clock: ' \
 "$CALLTRAIL" import -o inlined.ctp inlined.txt
 holds perf-inlined-module [ "$("$CALLTRAIL" report --view flat --csv inlined.ctp | cut -d, -f3- | tail -n +2 | tr '\n' ' ')" = \
     '1000,2000,_start,prog 1000,1000,inner,prog 0,1000,last, 0,1000,start_impl, 0,1000,work,prog ' ]
+
+# perf ends chains that it unwinds itself with a mark, which is no caller; without pids, the thread
+# with the most samples says what ran.
+printf '%s\n' 'perf-exec 7 1.0: 1 clock: ' '	1177 first+0x7 (/usr/bin/perf)' '' \
+    'prog 7 2.0: 1 clock: ' '	1177 work+0x17 (/opt/prog)' '	ffffffffffffffff [unknown] ([unknown])' '' \
+    'prog 7 3.0: 1 clock: ' '	ffffffffffffff80 [unknown] ([unknown])' '	1177 work+0x17 (/opt/prog)' >marks.txt
+"$CALLTRAIL" import -o marks.ctp marks.txt
+holds perf-marks [ "$("$CALLTRAIL" export --to folded marks.ctp | tr '\n' ' ')" = 'first 1 work 2 ' ]
+holds perf-program [ "$("$CALLTRAIL" report marks.ctp | sed -n 2p)" = 'prog (2 threads)' ]
 
 # ---- --metric: which comes first
 

@@ -96,6 +96,18 @@ else
     fail help "$(cat err)"
 fi
 
+# On a terminal no line is wider; elsewhere lines are whole.
+if command -v script >/dev/null; then
+    COLUMNS=50 "$CALLTRAIL" info a.ctp >whole
+    script -qec "stty cols 50; $CALLTRAIL info a.ctp" /dev/null </dev/null | tr -d '\r' >narrow
+    if [ "$(wc -L <whole)" -gt 50 ] && [ "$(wc -L <narrow)" -le 50 ] &&
+        [ "$(tr -d ' \n' <whole)" = "$(tr -d ' \n' <narrow)" ]; then
+        ok narrow
+    else
+        fail narrow "$(wc -L <whole) and $(wc -L <narrow) columns"
+    fi
+fi
+
 # poke FILE OFFSET BYTES: overwrites bytes, given as printf escapes.
 poke() {
     printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null

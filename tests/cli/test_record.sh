@@ -93,12 +93,14 @@ processes = json.loads(subprocess.run([calltrail, "info", "--json", path], captu
 assert len(processes) == 3 and len({one["pid"] for one in processes}) == 1, processes
 said = subprocess.run([calltrail, "report", path], capture_output=True, check=True).stdout.decode()
 assert f" ran {(processes[2]['end_ns'] - processes[0]['start_ns']) / 1e9:.3f} s (" in said, said
+assert f"(pid {processes[0]['pid']}, 1 thread)" in said, said
 P
 check "a program that became others ran until the last of them ended" python3 "$work/exec.py" "$CALLTRAIL" "$work/p.ctp" "$work/burn"
 check "no-follow leaves children out" bash -c "'$CALLTRAIL' record --no-follow -o '$work/p.ctp' sh -c 'true; /bin/true; exit 0'"
 check "one process then" holds "len(p['processes']) == 1"
 check "a delay longer than the run gives no samples" bash -c "'$CALLTRAIL' record --delay 100 -o '$work/p.ctp' '$work/burn' | grep -q done"
-check "none" holds "p['samples'] == 0"
+check "none" holds "p['samples'] == 0 and p['measured_s'] == 0"
+check "and why there are none" bash -c "'$CALLTRAIL' report '$work/p.ctp' | grep -q '^no samples: the program ended before --delay was over'"
 
 guessed() { # counted from the profile: samples whose stack has a frame that is a guess
     gcc -O2 -fno-omit-frame-pointer -o "$work/jit" tests/torture/r14_jit.c &&
@@ -294,6 +296,10 @@ assert " in calltrail.ctp; " in shown[1] and "sh exited with status 3; next: cal
 assert any("run it longer" in line for line in shown[2:]), shown
 status, out, shown = run("record", "-o", "other.ctp", "sh", "-c", "exec sh -c 'kill -9 $$'")
 assert status == 137 and "was killed by SIGKILL; next: calltrail report other.ctp" in shown[0], shown
+status, out, shown = run("record", "-o", "it's $1.ctp", "true")
+assert shown[0].endswith("next: calltrail report 'it'\\''s $1.ctp'"), shown
+status, out, shown = run("record", "-o", "./-x.ctp", "true")
+assert shown[0].endswith("next: calltrail report ./-x.ctp"), shown
 status, out, shown = run("record", "sh", "-c", "sleep 0.5")
 said = [[i for i, line in enumerate(shown) if words in line] for words in ("record -e wall shows where", "-F 4999")]
 assert len(said[0]) == len(said[1]) == 1 and said[0] < said[1], shown

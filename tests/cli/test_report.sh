@@ -248,15 +248,27 @@ holds fits-80-columns [ "$widest" -le 80 ]
 holds help-report "$CALLTRAIL" report --help
 holds help-export "$CALLTRAIL" export --help
 if command -v script >/dev/null; then
-    # On a terminal: colours, unless NO_COLOR is set, and the pager.
-    run="$CALLTRAIL report --view flat --limit 3 fixed.ctp"
+    # On a terminal: colours, unless NO_COLOR is set, and the pager, if there is more than fits.
+    run="stty rows 5 cols 80; $CALLTRAIL report --view flat --limit 3 fixed.ctp"
     escape=$(printf '\033')
-    PAGER='sed s/^/paged:/' script -qec "$run" /dev/null >tty </dev/null
+    export PAGER
+    PAGER='sed s/^/paged:/'
+    script -qec "$run" /dev/null >tty </dev/null
     if grep -q 'paged:.*S_regmatch' tty && grep -q "$escape\[" tty; then
         ok terminal
     else
         fail terminal "$(head -3 tty | tr '\n' ' ')"
     fi
+    lines=$("$CALLTRAIL" report --view flat --limit 3 fixed.ctp | wc -l)
+    for more in 0 1; do
+        script -qec "stty rows $((lines + more)) cols 80; ${run#*; }" /dev/null >tty </dev/null
+        holds "a terminal of $more more rows" [ "$(grep -c paged: tty)" -eq $((more ? 0 : lines)) ]
+    done
+    script -qec "stty rows 5 cols 20; ${run#*; } --full-names --limit 1" /dev/null >tty </dev/null
+    holds "lines that are wider than the terminal are several" grep -q paged: tty
+    script -qec "stty rows 24 cols 80; $CALLTRAIL report fixed.ctp" /dev/null >tty </dev/null
+    holds "the summary fits a screen of 24 lines, with the prompt" [ "$(grep -c paged: tty)" -eq 0 ]
+    PAGER=
     NO_COLOR=1 PAGER=cat script -qec "$run" /dev/null >tty </dev/null
     if grep -q 'S_regmatch' tty && ! grep -q "$escape\[" tty; then
         ok no-color
@@ -340,6 +352,13 @@ refused_by_all 14 0                 # frames of nodes
 refused_by_all 15 0                 # values of cpu
 refused_by_all 15 1 --metric malloc # values of another metric
 holds "what is not read may be damaged" "$CALLTRAIL" report --view flat --metric cpu damaged.ctp
+
+# Times are not read without --from, but copied by what writes profiles: with a hash that matches.
+"$GEN_PROFILE" --seed 3 --nodes 50 times.ctp && python3 damage.py times.ctp damaged.ctp 17 0 || exit 1
+for command in 'report --from 1' 'symbolize -o out.x' 'merge -o out.x times.ctp' 'html -o out.x'; do
+    # shellcheck disable=SC2086
+    refused "damaged times, $command" 1 'damaged.ctp: is damaged: the hash of section' $command damaged.ctp
+done
 
 # ---- A file that is damaged anywhere: refused, or shown as it was before
 

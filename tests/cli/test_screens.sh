@@ -121,6 +121,29 @@ printf '%s\n' 'name work prog!work' 'thread 2 prog' 'context 100000000,0 work' |
 "$TEXT_PROFILE" beside.txt beside.ctp && "$CALLTRAIL" report beside.ctp >waits.out || exit 1
 holds 'beside one that ran, it is one row' grep -q '83.3% .*(1 thread that only waited)' waits.out
 
+# Threads that wait: which they are is said by people's own functions, not by what a library calls them with.
+cat >threads.txt <<'END'
+module prog - /opt/prog
+module libc - /lib/libc.so.6
+metric lock ns 0 0 time waited for locks
+process 1 2 /opt/prog prog
+fact samples 0
+name run1 prog!std::thread::_State_impl<F>::_M_run()
+name run2 prog!std::thread::_State_impl<G>::_M_run()
+name invoke prog!std::__invoke<F>(F)
+name take prog!take_job()
+name sleep prog!sleep_well()
+name cond prog!std::condition_variable::wait()
+name wait libc!pthread_cond_wait
+END
+for thread in 1:take 2:sleep; do
+    printf '%s\n' "thread ${thread%:*}" "context 500000000 run${thread%:*};invoke;${thread#*:};cond;wait"
+done >>threads.txt
+"$TEXT_PROFILE" threads.txt threads.ctp && "$CALLTRAIL" report threads.ctp >threads.out || exit 1
+for own in 'take_job()' 'sleep_well()'; do
+    holds "a thread that waits in $own" grep -q "50.0% .*$own → … → pthread_cond_wait" threads.out
+done
+
 # ---- Narrower than most screens: what is cut to fit is cut there, too
 
 for profile in cpp server exact; do

@@ -579,9 +579,19 @@ static void names_are_cut_with_care(void **state)
         assert_string_equal(module, modules[i][1]);
         free(module);
     }
-    char *clean = text_clean("a\x1b[1m\n\xc2\x9b");
-    assert_string_equal(clean, "a\\x1b[1m\\x0a\\xc2\\x9b");
-    free(clean);
+    /* Controls; what is no UTF-8; what turns the direction of writing or cannot be seen; and what
+     * people write. */
+    static const char *const shown[][2] = {
+        {"a\x1b[1m\n\xc2\x9b", "a\\x1b[1m\\x0a\\xc2\\x9b"},
+        {"\xff\xe2\x80", "\\xff\\xe2\\x80"},
+        {"x\u202e\u2066y\u200f\u061c\u200b\ufeff", "x\\u202e\\u2066y\\u200f\\u061c\\u200b\\ufeff"},
+        {"größe\u00a0→ 変数 \U0001f600", "größe\u00a0→ 変数 \U0001f600"},
+    };
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        char *clean = text_clean(shown[i][0]);
+        assert_string_equal(clean, shown[i][1]);
+        free(clean);
+    }
 }
 
 static void one_thing_is_one(void **state)
