@@ -262,7 +262,7 @@ wide=$(printf '寬%.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22
 if "$TEXT_PROFILE" hostile.txt hostile.ctp 2>err; then
     start 80 24 hostile.ctp
     sees 'escape sequences are text' 'evil\\x1b\[2J'
-    sees 'marks that turn text around are left out' 'backwards \[prog\]'
+    sees 'marks that turn text around are spelled out' 'back\\u202ewards \[prog\]'
     sees 'bytes that are no character are shown as such' 'bad.*bytes'
     if [ "$(screen | grep -c '%  ')" -eq 5 ] && screen | sed -n 7p | grep -q last_function
     then ok 'every name is one line'; else fail 'every name is one line' "$(screen | head -9)"; fi
