@@ -85,6 +85,12 @@ bool each_instruction(struct finder *f, visit_fn *visit);
 void each_branch(struct finder *f, const uint8_t *length, visit_fn *visit);
 void look_before(struct finder *f);
 
+/*
+ * An indirect jump with the return address at the top of the stack is a tail call, or a switch in a
+ * function without a frame. Is it that? What is before it has been looked at.
+ */
+bool is_jump_of_switch(const struct finder *f, const struct instruction *jump);
+
 /* How a site without a rel32 can be changed, with the instructions before it: its tier. */
 void displace(struct finder *f, const struct instruction *i, struct plan_site *site);
 

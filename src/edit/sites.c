@@ -352,32 +352,6 @@ static bool is_tail(struct finder *f, const struct instruction *i, uint64_t targ
            ((is_start && is_as_at_entry(f->map, target)) || got_of(f, target));
 }
 
-/*
- * An indirect jump with the return address at the top of the stack is a tail call, or a switch in a
- * function without a frame. Compilers make switches of three forms: marked as such (notrack), from
- * a table of distances, to which the table's address is added just before, and through a table of
- * addresses.
- */
-static bool is_switch(const struct finder *f, const struct instruction *i)
-{
-    const ZydisDecodedInstruction *d = &i->decoded;
-    if (d->attributes & ZYDIS_ATTRIB_HAS_NOTRACK)
-        return true;
-    bool is_memory = d->raw.modrm.mod != 3;
-    if (is_memory) /* disp32(,index,8) */
-        return d->raw.modrm.mod == 0 && d->raw.modrm.rm == 4 && d->raw.sib.base == 5 &&
-               d->raw.sib.scale == 3;
-    const struct instruction *before = f->before_count ? &f->before[f->before_count - 1] : NULL;
-    if (!before || before->decoded.mnemonic != ZYDIS_MNEMONIC_ADD ||
-        before->decoded.raw.modrm.mod != 3)
-        return false;
-    /* add register, register: 01 /r has its destination in rm, 03 /r in reg */
-    const ZydisDecodedInstruction *a = &before->decoded;
-    unsigned to = a->opcode == 0x03 ? a->raw.modrm.reg | (unsigned)a->raw.rex.R << 3
-                                    : a->raw.modrm.rm | (unsigned)a->raw.rex.B << 3;
-    return to == (d->raw.modrm.rm | (unsigned)d->raw.rex.B << 3);
-}
-
 /* Does it take the return address from the top of the stack into that register? */
 static bool takes_return_address(const struct finder *f, const struct instruction *i, unsigned to)
 {
@@ -432,7 +406,7 @@ static void find_sites(struct finder *f, const struct instruction *i)
     } else if (d->mnemonic == ZYDIS_MNEMONIC_JMP && !direct && is_near(i) &&
                is_as_at_entry(f->map, i->offset)) {
         look_before(f);
-        if (!is_switch(f, i) && !is_return(f, i))
+        if (!is_jump_of_switch(f, i) && !is_return(f, i))
             add_site(f, i, SITE_TAIL_INDIRECT, 0);
     }
 }
