@@ -5,7 +5,8 @@
  *
  * Even those few are tried out on the filter, before it is installed. Where one of them would not
  * go through, the samples end there: the program lives, and the rest of its time is lost. The same
- * for a filter that was there at the start, which cannot be read, and for strict mode.
+ * for a filter that was there at the start, which cannot be read, for strict mode, and where the
+ * thread's system calls become signals to itself (PR_SET_SYSCALL_USER_DISPATCH).
  */
 #include "runtime/filter_install.h"
 
@@ -107,7 +108,8 @@ static struct thread *stop_samples(bool in_all)
 
 long filter_install(long number, long a, long b, long c, long d, long e)
 {
-    bool is_strict = number == SYS_prctl ? b == SECCOMP_MODE_STRICT : a == SECCOMP_SET_MODE_STRICT;
+    bool is_strict = number == SYS_prctl ? a != PR_SET_SECCOMP || b == SECCOMP_MODE_STRICT
+                                         : a == SECCOMP_SET_MODE_STRICT;
     bool in_all = number == SYS_seccomp && ((uint64_t)b & SECCOMP_FILTER_FLAG_TSYNC);
     const struct sock_fprog *program = (const struct sock_fprog *)c;
     struct thread *stopped = NULL;

@@ -98,10 +98,11 @@ void say_cpu_time(void)
 {
     struct rusage usage;
     const struct thread *t = thread_self();
+    if (!guest->arena) /* also in a child that no handler of forks has seen: t is its parent's */
+        return;
     if (t && t->of == guest && t->record)
         event_count_fired(t);
-    if (!guest->arena || is_confined() ||
-        raw_syscall3(SYS_getrusage, RUSAGE_SELF, (long)&usage, 0) < 0)
+    if (is_confined() || raw_syscall3(SYS_getrusage, RUSAGE_SELF, (long)&usage, 0) < 0)
         return;
     guest->arena->utime_ns =
         (uint64_t)usage.ru_utime.tv_sec * 1000000000 + (uint64_t)usage.ru_utime.tv_usec * 1000;

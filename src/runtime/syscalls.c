@@ -41,8 +41,11 @@ static long as_libc(long status)
     return -1;
 }
 
-static bool installs_filter(long number, long a)
+/* That the thread's own calls go to its handler, and ours with them, is a filter, too. */
+static bool installs_filter(long number, long a, long b)
 {
+    if (number == SYS_prctl && a == PR_SET_SYSCALL_USER_DISPATCH)
+        return b != PR_SYS_DISPATCH_OFF;
     return number == SYS_prctl ? a == PR_SET_SECCOMP
                                : a == SECCOMP_SET_MODE_FILTER || a == SECCOMP_SET_MODE_STRICT;
 }
@@ -123,7 +126,7 @@ long watched_syscall(long number, long a, long b, long c, long d, long e)
             exec_at((int)a, (const char *)b, (char *const *)c, (char *const *)d, (int)e));
     case SYS_prctl:
     case SYS_seccomp:
-        if (installs_filter(number, a))
+        if (installs_filter(number, a, b))
             return as_libc(filter_install(number, a, b, c, d, e));
         status = raw_syscall6(number, a, b, c, d, e, 0);
         if (status == 0 && number == SYS_prctl && a == PR_SET_TSC)

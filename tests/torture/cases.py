@@ -426,7 +426,7 @@ CASES = [
     # 39: blocked signals and no room in the queue
     Case("r39_sigpending"),
     # 42: forks without handlers
-    Case("r42_raw_fork", checks=[processes(6), ms("only_in_parent", 200, 480),
+    Case("r42_raw_fork", checks=[processes(6, 8), ms("only_in_parent", 200, 480),
                                  ms("only_in_child", 250, 600)]),
     Case("r42_fork_in_dlopen", more=PLUGINS, timeout_s=30,
          checks=[processes(2), ms("only_in_child", 50)]),
@@ -496,6 +496,7 @@ CASES = [
     Case("r51_inherited", "r51_filters.c", arguments=["inherited"], complete=0.9,
          exact_not="a call that is new needs a system call, which a filter that was not seen forbids",
          checks=[ms("before_filter", 40)]),
+    Case("r51_dispatch", checks=[ms("burn_ms", 30)]),
     Case("r51_tsc", checks=[ms("without_stamps", 100)]),
     # 52: the signal that a profiler has taken
     Case("r52_own_signals", checks=[ms("in_between", 150), processes(5)]),
@@ -617,6 +618,7 @@ CASES = [
          checks=[no_guess]),
     Case("r29_unwinds", "r29_unwinds.cpp", compiler="cxx", burns=False, complete=0.9,
          flags=["-O2", "-fnon-call-exceptions"]),
+    Case("r30_flags", complete=0.5),
     Case("r30_traps", burns=False),
     Case("r31_storm", burns=False, more=PLUGINS + PLUGIN_C, checks=[truth]),
     *ways("r32_callbacks", "r32_callbacks.c", *LEVELS[:2]),

@@ -9,6 +9,7 @@
  * On entry: rdi the number of the signal, rsi its siginfo, rdx the context, rsp the return address,
  * which is the first word of the frame. No other register means anything to a handler.
  */
+#include "arch/x86_64/plain_flags.inc"
 #include "arch/x86_64/sample_layout.h"
 
 #include <asm/unistd_64.h>
@@ -69,7 +70,9 @@ handler_common:
 1:      mov     24(%rsp), %edx                  /* the number of the signal */
         sub     $8, %rsp                        /* aligned for the call */
         .cfi_adjust_cfa_offset 8
+        FLAGS_PLAIN
         call    own_stack_place                 /* rax: how far it has moved, rdx: the mask */
+        FLAGS_BACK
         add     $8, %rsp
         .cfi_adjust_cfa_offset -8
         mov     %rdx, %r9

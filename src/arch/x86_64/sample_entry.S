@@ -11,6 +11,7 @@
  * On entry: rdi the number of the signal, rsi its siginfo, rdx the context, rsp the return address.
  * The C code gets our stack, or NULL, in rcx.
  */
+#include "arch/x86_64/plain_flags.inc"
 #include "arch/x86_64/sample_layout.h"
 
 #include <asm/errno.h>
@@ -46,6 +47,11 @@
 sample_entry:
         .cfi_startproc
         endbr64
+        pushf
+        .cfi_adjust_cfa_offset 8
+        andl    $~FLAGS_NOT_PLAIN, (%rsp)       /* rt_sigreturn has those of the program */
+        popf
+        .cfi_adjust_cfa_offset -8
         lea     8(%rsp), %rax
         cmp     %rax, %rdx                      /* tests call it like a function */
         jne     4f

@@ -19,6 +19,7 @@
  *     return address   before the first push: in memory at the address that the push at b reads,
  *                      later: at CFA - 8
  */
+#include "arch/x86_64/plain_flags.inc"
 #include "arch/x86_64/trampoline_layout.h"
 
 /* On the expression stack, from v: is there a stub at v & ~31? */
@@ -99,12 +100,14 @@ trampoline_common:
     pushq %\register
     .cfi_adjust_cfa_offset 8
     .endr
-    movl 80(%rsp), %edi        /* the number */
-    leaq 96(%rsp), %rsi        /* rsp as the caller will have it */
+    FLAGS_PLAIN
+    movl 96(%rsp), %edi        /* the number */
+    leaq 112(%rsp), %rsi       /* rsp as the caller will have it */
     call trampoline_bounce     /* rax: 0, or an exception that goes on from here */
     testq %rax, %rax
     jne 1f
     .cfi_remember_state
+    FLAGS_BACK
     .irp register, r11, r10, r9, r8, rdi, rsi, rdx, rcx
     popq %\register
     .cfi_adjust_cfa_offset -8

@@ -135,6 +135,26 @@ static inline void emit_u32(struct emitter *e, uint32_t value)
     e->at += sizeof value;
 }
 
+/*
+ * Leads from all stubs of a module to an engine's slow path and back; the site's number is in rcx.
+ * The pointer is aligned: a program may have set the flag by which all that is not is a fault.
+ */
+static inline void emit_way_to(struct emitter *e, void (*slow)(void))
+{
+    *e->at++ = 0x51; /* push rcx */
+    emit_words(e, 1);
+    EMIT(e, "\xff\x15"); /* call [the pointer behind this] */
+    uint32_t pad = -(uint32_t)((uintptr_t)e->at + 4 + 6) % sizeof slow;
+    emit_u32(e, 6 + pad);
+    EMIT(e, "\x48\x8d\x64\x24\x08"); /* lea rsp, [rsp + 8] */
+    emit_words(e, -1);
+    EMIT(e, "\xc3"); /* ret */
+    for (; pad; pad--)
+        emit_u8(e, 0xcc);
+    __builtin_memcpy(e->at, &slow, sizeof slow);
+    e->at += sizeof slow;
+}
+
 static inline void emit_relative(struct emitter *e, const uint8_t *target)
 {
     emit_u32(e, (uint32_t)(target - (e->at + 4)));

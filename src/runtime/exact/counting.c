@@ -70,19 +70,9 @@ ALWAYS_INLINE bool is_fast(const struct plan_site *s)
 
 void exact_slow_entry(void) __attribute__((visibility("hidden")));
 
-/* Leads from all stubs of a module to the slow path and back. The site's number is in rcx. */
 static void write_common(struct emitter *e)
 {
-    *e->at++ = 0x51; /* push rcx */
-    emit_words(e, 1);
-    EMIT(e, "\xff\x15"); /* call [the pointer behind this] */
-    emit_u32(e, 6);
-    EMIT(e, "\x48\x8d\x64\x24\x08"); /* lea rsp, [rsp + 8] */
-    emit_words(e, -1);
-    EMIT(e, "\xc3"); /* ret */
-    void (*slow)(void) = exact_slow_entry;
-    __builtin_memcpy(e->at, &slow, sizeof slow);
-    e->at += sizeof slow;
+    emit_way_to(e, exact_slow_entry);
 }
 
 /* --- the fast path ---------------------------------------------------------------------------- */
