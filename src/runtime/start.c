@@ -9,6 +9,7 @@
 #include "runtime/channel.h"
 #include "runtime/channel_format.h"
 #include "runtime/confined.h"
+#include "runtime/edit/find_object.h"
 #include "runtime/edit/live.h"
 #include "runtime/engine.h"
 #include "runtime/event.h"
@@ -140,6 +141,7 @@ static __attribute__((constructor)) void start(int argc, char **argv, char **env
     waits_prepare();
     blocking_prepare();
     standins_prepare();
+    find_object_prepare();
     char *address = take_variable(environment, CHANNEL_VARIABLE);
     if (!address)
         return;

@@ -31,6 +31,13 @@ static inline bool code_is_slot_push(const uint8_t *at)
     return at[0] == 0xff && at[1] == 0x35;
 }
 
+/* mov SLOT(%rip), %rax; jmp *FIELD(%rax): how libc's functions lead to those of the dynamic linker.
+ * `at` has 13 bytes. */
+static inline bool code_is_field_jump(const uint8_t *at)
+{
+    return at[0] == 0x48 && at[1] == 0x8b && at[2] == 0x05 && at[7] == 0xff && at[8] == 0xa0;
+}
+
 /* push NUMBER, in a PLT's stub that is not bound yet: for the binder. */
 static inline bool code_is_binder_push(const uint8_t *at)
 {

@@ -10,6 +10,9 @@
  *
  * The linker is asked first: nearly all addresses are those of its modules.
  */
+#include "runtime/edit/find_object.h"
+
+#include "arch/x86_64/code_bytes.h"
 #include "base/page.h"
 #include "runtime/edit/stub_region.h"
 
@@ -18,10 +21,30 @@
 
 #include <elf.h>
 #include <link.h>
+#include <string.h>
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 
 STANDS_IN_FOR(int, _dl_find_object, (void *, struct dl_find_object *))
+
+/*
+ * libc's function only jumps to the linker's. Called from here, where no site is edited, its own
+ * would have engines find the context by a walk each time: a backtrace() asks for each frame.
+ */
+void find_object_prepare(void)
+{
+    enum { SLOT_AT = 3, SLOT_END = 7, FIELD_AT = 9 };
+    const uint8_t *code = (const uint8_t *)(uintptr_t)real__dl_find_object;
+    if (!code || !code_is_field_jump(code = code_skip_endbr64(code)))
+        return;
+    int32_t away, field;
+    memcpy(&away, code + SLOT_AT, sizeof away);
+    memcpy(&field, code + FIELD_AT, sizeof field);
+    const char *fields = *(const char *const *)(const void *)(code + SLOT_END + away);
+    void *linkers = *(void *const *)(const void *)(fields + field);
+    if (linkers)
+        *(void **)&real__dl_find_object = linkers;
+}
 
 EXPORTED int _dl_find_object(void *address, struct dl_find_object *out)
 {
@@ -37,6 +60,12 @@ EXPORTED int _dl_find_object(void *address, struct dl_find_object *out)
     out->dlfo_map_end = (void *)view.end;
     out->dlfo_eh_frame = (void *)view.eh_frame_hdr_gcc;
     return 0;
+}
+
+#else
+
+void find_object_prepare(void)
+{
 }
 
 #endif
