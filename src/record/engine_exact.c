@@ -206,32 +206,6 @@ static const char *trace_path(const void *options)
 /* --- what was counted --------------------------------------------------------------------------
  */
 
-static uint32_t name_metrics(const struct server *s, struct metric_kind out[ENGINE_METRICS])
-{
-    static const struct metric_kind kinds[EXACT_COLUMNS] = {
-        [COLUMN_CALLS] = {.name = "calls",
-                          .unit = "calls",
-                          .description = "calls of this context",
-                          .kind = CTP_METRIC_EXACT},
-        [COLUMN_HEIGHT] = {.name = "height",
-                           .unit = "bytes",
-                           .description =
-                               "stack between the outermost return address and this context's own, "
-                               "when it was entered first: of each context alone, sums mean "
-                               "nothing",
-                           .kind = CTP_METRIC_EXACT},
-        [COLUMN_HEIGHT_VARIES] = {.name = "height_varies",
-                                  .unit = "contexts",
-                                  .description =
-                                      "contexts that were entered with another height, too",
-                                  .kind = CTP_METRIC_EXACT}};
-    const struct exact_settings *settings = exact_settings_in(s->settings);
-    memcpy(out, kinds, sizeof kinds);
-    if (settings->burst_ns) /* what a call in a burst stands for differs: there is no period */
-        out[COLUMN_CALLS].kind = CTP_METRIC_SAMPLED;
-    return settings->flags & EXACT_HEIGHTS ? EXACT_COLUMNS : COLUMN_CALLS + 1;
-}
-
 static void write_facts(const struct server *s, const uint64_t sums[ENGINE_SUMS],
                         struct profile_writer *w, enum ctp_scope scope, uint32_t index)
 {
@@ -293,7 +267,7 @@ const struct record_engine record_exact = {
     .counts_always = true,
     .edits = edits,
     .tick_ns = tick_ns,
-    .metrics = name_metrics,
+    .metrics = exact_tree_metrics,
     .arena_begins = exact_tree_begin,
     .grow = exact_tree_grow,
     .arena_ends = exact_tree_end,

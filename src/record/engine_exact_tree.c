@@ -2,7 +2,40 @@
 
 #include "profile/profile.h"
 
+#include <string.h>
+
 static_assert((unsigned)ARENA_GAP_CUT == (unsigned)CTP_GAP_CUT, "one number for both");
+
+/* The values of its nodes; the first is always there, the others with --height. */
+enum exact_column { COLUMN_CALLS, COLUMN_HEIGHT, COLUMN_HEIGHT_VARIES, EXACT_COLUMNS };
+
+static_assert((unsigned)EXACT_COLUMNS <= (unsigned)ENGINE_METRICS, "they have their places");
+
+uint32_t exact_tree_metrics(const struct server *s, struct metric_kind out[ENGINE_METRICS])
+{
+    static const struct metric_kind kinds[EXACT_COLUMNS] = {
+        [COLUMN_CALLS] = {.name = "calls",
+                          .unit = "calls",
+                          .description = "calls of this context",
+                          .kind = CTP_METRIC_EXACT},
+        [COLUMN_HEIGHT] = {.name = "height",
+                           .unit = "bytes",
+                           .description =
+                               "stack between the outermost return address and this context's own, "
+                               "when it was entered first: of each context alone, sums mean "
+                               "nothing",
+                           .kind = CTP_METRIC_EXACT},
+        [COLUMN_HEIGHT_VARIES] = {.name = "height_varies",
+                                  .unit = "contexts",
+                                  .description =
+                                      "contexts that were entered with another height, too",
+                                  .kind = CTP_METRIC_EXACT}};
+    const struct exact_settings *settings = exact_settings_in(s->settings);
+    memcpy(out, kinds, sizeof kinds);
+    if (settings->burst_ns) /* what a call in a burst stands for differs: there is no period */
+        out[COLUMN_CALLS].kind = CTP_METRIC_SAMPLED;
+    return settings->flags & EXACT_HEIGHTS ? EXACT_COLUMNS : COLUMN_CALLS + 1;
+}
 
 /*
  * What is known of the records of one arena, by their places: the node that its callees hang below,

@@ -5,9 +5,6 @@
 #include "record/grow.h"
 #include "runtime/exact/exact_format.h"
 
-/* The values of its nodes; the first is always there, the others with --height. */
-enum exact_column { COLUMN_CALLS, COLUMN_HEIGHT, COLUMN_HEIGHT_VARIES, EXACT_COLUMNS };
-
 enum exact_sum {
     SUM_CALLS,
     SUM_RECORDS,
@@ -18,10 +15,10 @@ enum exact_sum {
     EXACT_SUMS
 };
 
-static_assert((unsigned)EXACT_COLUMNS <= (unsigned)ENGINE_METRICS, "they have their places");
 static_assert((unsigned)EXACT_SUMS <= (unsigned)ENGINE_SUMS, "they have their places");
 
-/* As record_engine's arena_begins, grow and arena_ends. */
+/* As record_engine's metrics, arena_begins, grow and arena_ends. */
+uint32_t exact_tree_metrics(const struct server *server, struct metric_kind out[ENGINE_METRICS]);
 void *exact_tree_begin(const struct server *server, const struct arena_view *view);
 void exact_tree_grow(void *state, const struct arena_view *view, const struct arena_thread *thread,
                      struct grown_tree *tree);

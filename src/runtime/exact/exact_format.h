@@ -110,6 +110,9 @@ enum record_flags {
     RECORD_VARIES = 8    /* with --height: it was entered with other slots, too */
 };
 
+/* Those that say how the calls were made, not which record this is. */
+enum { RECORD_OF_CALL = RECORD_TAIL | RECORD_VARIES };
+
 enum { RECORD_DEPTH_SHIFT = 8 };
 
 /* The gap below which chains begin whose earlier callers are cut off; others are enum walk_end. */

@@ -286,7 +286,7 @@ struct arena_record *records_bound(struct records *r, struct arena_record *unbou
 {
     struct arena_record *parent = arena_at(unbound->parent);
     struct entered how = {.target = callee->function,
-                          .flags = unbound->flags & (RECORD_TAIL | RECORD_VARIES),
+                          .flags = unbound->flags & RECORD_OF_CALL,
                           .slot = unbound->slot,
                           .site_key = unbound->site,
                           .callee = *callee};
