@@ -460,8 +460,7 @@ void infer_print_search(const char *name, const struct path_search_result *r)
     printf("%10" PRIu64 "  none: no path of the call graph has this height\n", r->none);
     if (r->unread)
         fprintf(stderr,
-                "calltrail: %" PRIu32
-                " module%s not searched: the file is not there, or of another "
+                "calltrail: %" PRIu32 " module%s not searched: the file is missing, or of another "
                 "build\n",
                 r->unread, r->unread == 1 ? "" : "s");
 }

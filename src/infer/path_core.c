@@ -102,7 +102,7 @@ static const char *find_slot(const struct path_map *map, const struct core_mappi
     uint64_t bias = 0;
     const char *problem = NULL;
     if (elf_open(m->path, &file, NULL) != CT_OK)
-        return "the file is not there";
+        return "the file is missing";
     uint32_t module = path_map_module(map, file.build_id, file.build_id_size);
     if (module == CTP_NONE)
         problem = "the map does not know the file, or not this build of it";

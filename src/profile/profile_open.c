@@ -77,7 +77,7 @@ static int check_header(struct profile *p, struct ct_error *err)
     CT_TRY(check_version(p, err));
     /* Sizes first: of a truncated file, that is the better message. */
     if (h->file_size > p->size)
-        return ct_fail(err, "%s: is truncated: %zu of %" PRIu64 " bytes are there", p->name,
+        return ct_fail(err, "%s: is truncated: %zu of %" PRIu64 " bytes are present", p->name,
                        p->size, h->file_size);
     if (h->file_size < p->size)
         return ct_fail(err, "%s: is damaged: %" PRIu64 " bytes follow its end", p->name,

@@ -211,7 +211,7 @@ static int read_contexts(struct sum *s, struct store *store, const struct wire *
                        "SELECT * FROM up",
                        take_context, err);
     if (status == CT_OK && s->contexts_seen != s->contexts.keys.count)
-        status = ct_fail(err, "the store is damaged: it has costs of contexts that are not there");
+        status = ct_fail(err, "the store is damaged: it has costs of contexts that are missing");
     return status;
 }
 

@@ -123,7 +123,7 @@ refused folder 1 '^calltrail: folder: is a directory' folder
 cp a.ctp b.ctp && poke b.ctp 8 '\002'
 refused newer 1 'b.ctp: written by a newer calltrail (format 2.2, this one reads up to 1.2)$' b.ctp
 head -c 5000 a.ctp >b.ctp
-refused truncated 1 'b.ctp: is truncated: 5000 of [0-9]* bytes are there$' b.ctp
+refused truncated 1 'b.ctp: is truncated: 5000 of [0-9]* bytes are present$' b.ctp
 head -c 20 a.ctp >b.ctp
 refused truncated-header 1 'b.ctp: is truncated: it ends within the header$' b.ctp
 cp a.ctp b.ctp && echo >>b.ctp
