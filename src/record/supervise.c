@@ -9,6 +9,7 @@
 #include "record/prepare.h"
 #include "record/record.h"
 #include "record/server.h"
+#include "record/signals.h"
 #include "record/slices.h"
 #include "record/target.h"
 #include "record/tick_cost.h"
@@ -300,16 +301,9 @@ static int begin_perf(struct perf_samples *perf, struct recording *recording, pi
 }
 
 static int run_program(const struct record_options *options, struct server *server,
-                       struct slices *slices, const char *path, const char *runtime,
-                       int *exit_status, struct ct_error *err)
+                       struct slices *slices, const struct signals *signals, const char *path,
+                       const char *runtime, int *exit_status, struct ct_error *err)
 {
-    static const int passed[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-    sigset_t handled, before;
-    sigemptyset(&handled);
-    for (unsigned i = 0; i < sizeof passed / sizeof passed[0]; i++)
-        sigaddset(&handled, passed[i]);
-    sigprocmask(SIG_BLOCK, &handled, &before);
-    int signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
     server->paused = options->delay_s > 0;
     server->has_begun = !server->paused;
     fflush(stdout);
@@ -322,7 +316,7 @@ static int run_program(const struct record_options *options, struct server *serv
     }
     pid_t child = fork();
     if (child == 0)
-        run_child(options, server, path, runtime, &before, gate);
+        run_child(options, server, path, runtime, &signals->before, gate);
     struct perf_samples perf = {0};
     struct outside_children children;
     struct recording recording = {.options = options, .server = server, .slices = slices};
@@ -338,8 +332,8 @@ static int run_program(const struct record_options *options, struct server *serv
         if (child > 0)
             waitpid(child, NULL, 0);
     } else {
-        supervise(server, child, signals, &recording, options->perf.count ? &perf : NULL, &witness,
-                  &children);
+        supervise(server, child, signals->fd, &recording, options->perf.count ? &perf : NULL,
+                  &witness, &children);
         server_answer(server);
         outside_children_read(&children, true);
         server_look_around(server); /* what has ended meanwhile ended now */
@@ -361,7 +355,6 @@ static int run_program(const struct record_options *options, struct server *serv
     if (recording.perf)
         perf_samples_end(&perf);
     witness_end(&witness);
-    close(signals); /* they stay blocked: a second Ctrl-C must not leave the folder behind */
     return status;
 }
 
@@ -462,7 +455,7 @@ static uint64_t choose_period_ns(const struct record_options *options,
 }
 
 static int open_server(struct server *server, const struct record_options *options,
-                       struct ct_error *err)
+                       struct signals *signals, struct ct_error *err)
 {
     const struct record_engine *engine = options->engine;
     struct arena_events events = choose_events(options);
@@ -471,6 +464,7 @@ static int open_server(struct server *server, const struct record_options *optio
         (engine->edits && !engine->by_height && options->duration_s > 0 ? CHANNEL_DETACHES : 0u) |
         (needs_threads_apart(options) ? CHANNEL_APART : 0u);
     leftovers_settle(stderr);
+    signals_take(signals); /* before there is a folder */
     CT_TRY(server_open(server, choose_period_ns(options, &events), flags, err));
     if (server->maps.cache.warning.text[0])
         fprintf(stderr, "calltrail: warning: %s\n", server->maps.cache.warning.text);
@@ -537,19 +531,20 @@ int record_run(const struct record_options *asked, int *exit_status, struct ct_e
 {
     char *path = NULL, *runtime = NULL;
     struct server server;
+    struct signals signals = {.fd = -1};
     struct slices slices = {0};
     struct record_options chosen = *asked;
     const struct record_options *options = &chosen;
     int status = find_program(&chosen, &path, err);
     if (status == CT_OK)
         status = prepare(options, path, &runtime, err);
-    if (status == CT_OK && (status = open_server(&server, options, err)) == CT_OK) {
+    if (status == CT_OK && (status = open_server(&server, options, &signals, err)) == CT_OK) {
         struct slices *used = options->slices.every_s > 0 ? &slices : NULL;
         status = slices_begin(&slices, options, &server, err);
         if (status == CT_OK && options->outside)
-            status = outside_run(options, &server, used, path, exit_status, err);
+            status = outside_run(options, &server, used, &signals, path, exit_status, err);
         else if (status == CT_OK && (status = make_preloadable(&server, &runtime, err)) == CT_OK)
-            status = run_program(options, &server, used, path, runtime, exit_status, err);
+            status = run_program(options, &server, used, &signals, path, runtime, exit_status, err);
         bool keep = status != CT_OK && server.arenas.count;
         if (keep)
             say_how_to_recover(err, server.folder.path);
@@ -557,6 +552,8 @@ int record_run(const struct record_options *asked, int *exit_status, struct ct_e
         if (status == CT_OK && !options->no_lines && !used)
             look_up_lines(options->output);
     }
+    if (signals.fd >= 0)
+        close(signals.fd);
     free(path);
     free(runtime);
     return status;

@@ -100,6 +100,15 @@ static bool is_missing(int folder, const char *path, int flags, long *status)
     return *status == -ENOENT || *status == -ENOTDIR;
 }
 
+static long call(int folder, const char *path, char *const arguments[], char *const environment[],
+                 int flags)
+{
+    if (folder == AT_FDCWD && !flags)
+        return raw_syscall3(SYS_execve, (long)path, (long)arguments, (long)environment);
+    return raw_syscall6(SYS_execveat, folder, (long)path, (long)arguments, (long)environment, flags,
+                        0);
+}
+
 long exec_at(int folder, const char *path, char *const arguments[], char *const environment[],
              int flags)
 {
@@ -113,11 +122,10 @@ long exec_at(int folder, const char *path, char *const arguments[], char *const 
     if (is_host)
         ours = exec_environment_make(environment);
     struct thread *t = stop_sampling(leave);
-    status = folder == AT_FDCWD && !flags
-                 ? raw_syscall3(SYS_execve, (long)path, (long)arguments, (long)ours.variables)
-                 : raw_syscall6(SYS_execveat, folder, (long)path, (long)arguments,
-                                (long)ours.variables, flags, 0);
-    exec_environment_free(&ours); /* the new program did not come to be */
+    status = call(folder, path, arguments, ours.variables, flags);
+    exec_environment_free(&ours);    /* the new program did not come to be */
+    if (status == -E2BIG && is_host) /* with our variables; what the program says may have room */
+        status = call(folder, path, arguments, environment, flags);
     if (is_followed && !is_host)
         channel_say_not_run();
     if (t)

@@ -172,6 +172,32 @@ assert "on:" not in over and not os.path.exists(folder), over
 P
 check "a process that has the number of one that has ended" timeout 60 python3 "$work/again.py" "$CALLTRAIL" "$work"
 
+# A recording that is told to end as soon as it has a folder leaves none behind, and ends as its program does.
+cat >"$work/early.py" <<'P'
+import glob, os, shutil, signal, subprocess, sys
+calltrail, work = sys.argv[1:]
+def folder_of(pid):
+    for name in glob.glob("/dev/shm/calltrail-*/supervisor") + glob.glob("/tmp/calltrail-*/supervisor"):
+        try:
+            if open(name).read().split()[:1] == [str(pid)]:
+                return os.path.dirname(name)
+        except OSError:
+            pass
+for where in ["--outside"], []:
+    for i in range(10):
+        run = subprocess.Popen([calltrail, "record", *where, "-o", work + "/e.ctp", "sleep", "100"])
+        folder = None
+        while not folder and run.poll() is None:
+            folder = folder_of(run.pid)
+        run.send_signal(signal.SIGTERM)
+        status = run.wait()
+        if os.path.exists(folder or "/"):
+            shutil.rmtree(folder or "none", ignore_errors=True)
+            sys.exit("%s is left behind, status %d" % (folder, status))
+        assert status == 143, status
+P
+check "a signal before the program has begun" timeout 60 python3 "$work/early.py" "$CALLTRAIL" "$work"
+
 # A signal for the whole group reaches the program once; one for the supervisor is passed on. The second comes
 # behind the first, by its number: when it is there, so is whatever the first had become.
 cat >"$work/group.c" <<'C'

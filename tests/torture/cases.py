@@ -417,6 +417,7 @@ WALL = ["-e", "wall"]
 CASES = [
     # 44: the program's view of itself
     Case("r44_environment", checks=[commands(r44_environment=7), commands(env=1)]),
+    Case("r44_arguments"),
     Case("r44_closefrom", checks=[processes(2), threads(3, "after-close"),
                                   ms("after_close_range", 75), ms("in_child", 50),
                                   ms("in_thread", 50)]),

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "record/collect.h"
 #include "record/outside/outside_attach.h"
+#include "record/signals.h"
 #include "record/slices.h"
 
 #include <errno.h>
@@ -310,9 +311,9 @@ static struct outside_wanted wanted_by(const struct record_options *options,
 }
 
 int outside_run(const struct record_options *options, struct server *server, struct slices *slices,
-                const char *path, int *exit_status, struct ct_error *err)
+                const struct signals *signals, const char *path, int *exit_status,
+                struct ct_error *err)
 {
-    static const int taken[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
     struct run run = {.options = options,
                       .recording = {.options = options,
                                     .server = server,
@@ -320,7 +321,6 @@ int outside_run(const struct record_options *options, struct server *server, str
                                     .wait_status = -1,
                                     .ticks_per_ns = 1}};
     struct outside_wanted wanted = wanted_by(options, server);
-    sigset_t handled, before;
     *exit_status = 0;
     server->is_outside = true;
     server->is_attached = options->pids.items.count;
@@ -329,12 +329,8 @@ int outside_run(const struct record_options *options, struct server *server, str
     CT_TRY(outside_begin(&run.outside, server, &wanted, options->verify, err));
     if (server->paused)
         run.outside.from_ns = UINT64_MAX;
-    sigemptyset(&handled);
-    for (unsigned i = 0; i < sizeof taken / sizeof taken[0]; i++)
-        sigaddset(&handled, taken[i]);
-    sigprocmask(SIG_BLOCK, &handled, &before);
-    run.signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
-    int status = path ? start_program(&run, path, &before, err) : attach(&run, err);
+    run.signals = signals->fd;
+    int status = path ? start_program(&run, path, &signals->before, err) : attach(&run, err);
     if (status == CT_OK) {
         supervise(&run);
         status = finish(&run, path, exit_status, err);
@@ -344,7 +340,6 @@ int outside_run(const struct record_options *options, struct server *server, str
             close(run.watched.items[i]);
     vec_free(&run.watched);
     outside_end(&run.outside);
-    close(run.signals); /* they stay blocked: a second Ctrl-C must not leave the folder behind */
     return status;
 }
 

@@ -11,8 +11,10 @@
  * `exit_status` is the program's, as a shell would see it; of processes it is 0.
  */
 struct slices;
+struct signals;
 int outside_run(const struct record_options *options, struct server *server, struct slices *slices,
-                const char *path, int *exit_status, struct ct_error *err);
+                const struct signals *signals, const char *path, int *exit_status,
+                struct ct_error *err);
 
 /* Whether the events of a process could be had; the error says why not. */
 int outside_try(pid_t pid, bool in_kernel, struct ct_error *err);
