@@ -32,6 +32,9 @@ struct engine {
     /* The program has a limit for its memory now, or another one. */
     void (*limited)(void);
 
+    /* The thread may read no time stamps from now on. */
+    void (*time_stamps_go)(void);
+
     /* A module has been loaded, and no thread runs it yet. */
     void (*module_loaded)(struct edit_request *module);
 
@@ -54,11 +57,11 @@ struct engine {
 
     /*
      * For walks: changes registers inside code of the engine's own to those of the program's place
-     * that led there. False: not now, it is at work. At a tail jump all registers of the caller are
-     * back, and what the tables say of places where they were saved, below the stack pointer, holds
-     * no more: the engine has been there (restored_below, as in struct walk_memory).
+     * that led there. Not left: not now, it is at work. At a tail jump all registers of the caller
+     * are back, and what the tables say of places where they were saved, below the stack pointer,
+     * holds no more: the engine has been there (restored_below, as in struct walk_memory).
      */
-    bool (*leave_code)(struct walk_registers *registers, uint64_t *restored_below);
+    enum walk_left (*leave_code)(struct walk_registers *registers, uint64_t *restored_below);
 
     /* The other way round, for handlers that go on at a place of the program's: that may be in
      * code of the engine's now. */

@@ -204,7 +204,8 @@ static void tell_engine(const struct known_module *m, const struct loaded *l)
                                    .headers = l->headers,
                                    .header_count = l->header_count,
                                    .bias = l->bias,
-                                   .path = l->path};
+                                   .path = l->path,
+                                   .languages = m->languages};
     if (l->kind == MODULE_FILE && m->map && m->role != ROLE_LINKER && m->role != ROLE_OURS)
         ENGINE_CALL(module_loaded, &request);
 }

@@ -66,35 +66,20 @@ static __attribute__((noinline, cold)) bool pass_mark(const struct walk_memory *
     return real != 0;
 }
 
-/* What a signal has interrupted may be code that stands for the program's. True: it was. */
-static __attribute__((noinline, cold)) bool
+/* What a signal has interrupted may be code that stands for the program's. */
+static __attribute__((noinline, cold)) enum walk_left
 leave_code(struct walk_memory *memory, struct frame_registers *r, struct walk_position *at)
 {
     struct walk_registers all;
     memcpy(all.value, r->value, sizeof all.value);
-    if (!memory->leave_code(&all, &memory->restored_below))
-        return false;
+    enum walk_left left = memory->leave_code(&all, &memory->restored_below);
+    if (!left)
+        return WALK_NOT_LEFT;
     bool has_left = all.value[X86_RIP] != at->pc;
     memcpy(r->value, all.value, sizeof all.value);
     at->pc = r->value[X86_RIP];
     at->sp = r->value[X86_RSP];
-    return has_left;
-}
-
-/*
- * The same for what that code has called: the program's stack may have come to its end there, and
- * the handler of that is walked.
- */
-static bool leave_calling_code(struct walk_memory *memory, struct frame_registers *r,
-                               struct walk_position *at)
-{
-    uint64_t word;
-    if (!memory->leave_code || !walk_read_word(memory, at->sp, &word))
-        return false;
-    r->value[X86_RIP] = at->pc;
-    r->value[X86_RSP] = at->sp;
-    r->value[X86_RBP] = at->bp;
-    return leave_code(memory, r, at);
+    return has_left ? left : WALK_NOT_LEFT;
 }
 
 /* Does the function at this place write to the slots of return addresses, as unwinders do? */
@@ -107,14 +92,20 @@ static __attribute__((noinline)) bool writes_slots(const struct map_tables *tabl
 /*
  * An unwinder that is about to land writes the address of the landing pad into the slot of the
  * frame that it leaves, and returns there: a return address that is not behind a call. What is
- * right one byte before belongs to other code.
+ * right one byte before belongs to other code. (A call that has become a jump leads out of all
+ * modules, to code that stands for it.)
  */
-static __attribute__((noinline, cold)) bool is_landing_pad(const struct walk_memory *memory,
-                                                           uint64_t pc)
+static __attribute__((noinline, cold)) bool
+is_landing_pad(const struct walk_memory *memory, const struct walk_modules *modules, uint64_t pc)
 {
+    enum { JUMP = 0xe9 };
     struct walk_memory code = *memory;
     uint64_t bytes;
-    return walk_read_word(&code, pc - 8, &bytes) && !walk_ends_in_call(bytes);
+    if (!walk_read_word(&code, pc - 8, &bytes) || walk_ends_in_call(bytes))
+        return false;
+    const uint64_t target = pc + (uint64_t)(int64_t)(int32_t)(bytes >> 32);
+    return !memory->leave_code || (bytes >> 24 & 0xff) != JUMP ||
+           walk_find_module(modules, target) != UINT32_MAX;
 }
 
 /*
@@ -122,12 +113,35 @@ static __attribute__((noinline, cold)) bool is_landing_pad(const struct walk_mem
  * addresses are given to functions: what is here stays in the processor's registers.
  */
 struct progress {
-    bool at_start; /* all registers are still those of the caller's structure */
-    bool is_pc;    /* the frame was interrupted: its pc is not a return address */
-    bool may_land; /* an unwinder was interrupted: return addresses may be landing pads */
-    uint64_t back; /* a return address is looked up one byte before, inside the call */
+    bool at_start;       /* all registers are still those of the caller's structure */
+    bool is_pc;          /* the frame was interrupted: its pc is not a return address */
+    bool may_land;       /* an unwinder was interrupted: return addresses may be landing pads */
+    bool is_behind_call; /* this one is none */
+    uint64_t back;       /* a return address is looked up one byte before, inside the call */
     uint32_t count;
 };
+
+/*
+ * The same for what that code has called: the program's functions, if that comes back to it; or
+ * what was at work when the program's stack came to its end, and the handler of that is walked.
+ */
+static bool leave_calling_code(struct walk_memory *memory, struct frame_registers *r,
+                               struct walk_position *at, struct progress *p)
+{
+    uint64_t word;
+    if (!memory->leave_code || !walk_read_word(memory, at->sp, &word))
+        return false;
+    r->value[X86_RIP] = at->pc;
+    r->value[X86_RSP] = at->sp;
+    r->value[X86_RBP] = at->bp;
+    const enum walk_left left = leave_code(memory, r, at);
+    if (!left)
+        return false;
+    p->is_pc = left == WALK_LEFT;
+    p->is_behind_call = !p->is_pc;
+    p->back = p->is_behind_call;
+    return true;
+}
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
@@ -152,7 +166,7 @@ ALWAYS_INLINE bool walk_ahead(struct walk_past *past, struct walk_cache *cache,
                               struct walk_memory *memory, struct walk_position *at,
                               struct frame_registers *r, struct mark_range *marks,
                               struct progress *p, struct walk_frame *frames, uint32_t room,
-                              const bool full)
+                              const struct walk_modules *modules, const bool full)
 {
     for (;;) {
         if (is_mark(marks, at->pc)) {
@@ -165,7 +179,8 @@ ALWAYS_INLINE bool walk_ahead(struct walk_past *past, struct walk_cache *cache,
         }
         if (past && p->back && at->sp >= past->until && walk_joins(past, at, memory))
             return true;
-        if (full && p->may_land && p->back && is_landing_pad(memory, at->pc))
+        if (full && p->may_land && p->back && !p->is_behind_call &&
+            is_landing_pad(memory, modules, at->pc))
             p->back = 0;
         if (!cache || !p->back)
             return false;
@@ -301,12 +316,13 @@ ALWAYS_INLINE struct walk_result walk(struct walk_past *past, struct walk_cache 
     r.known = ALL_REGISTERS;
     if (full)
         memcpy(r.value, registers->value, sizeof r.value);
-    while (!walk_ahead(past, cache, &memory, &at, &r, &marks, &p, frames, room, full)) {
+    while (!walk_ahead(past, cache, &memory, &at, &r, &marks, &p, frames, room, modules, full)) {
         if (unlikely(p.count == room)) {
             end = WALK_LIMIT;
             break;
         }
         uint64_t look = at.pc - p.back;
+        p.is_behind_call = false;
         if (unlikely(look - module.start >= module.end - module.start)) {
             module_index = walk_find_module(modules, look);
             module = module_index == UINT32_MAX ? nowhere : modules->items[module_index];
@@ -321,10 +337,8 @@ ALWAYS_INLINE struct walk_result walk(struct walk_past *past, struct walk_cache 
                 p.count--;
                 break;
             }
-            if (module_index == UINT32_MAX && p.back && leave_calling_code(&memory, &r, &at)) {
+            if (module_index == UINT32_MAX && p.back && leave_calling_code(&memory, &r, &at, &p)) {
                 p.count--;
-                p.back = 0;
-                p.is_pc = true;
                 continue;
             }
             if (step_unknown(modules, &memory, &at, &r, &p, frame))

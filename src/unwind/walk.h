@@ -38,6 +38,13 @@ struct walk_modules {
 struct walk_marks;
 struct walk_registers;
 
+/* How registers have left code that stands for the program's, if they were in such code. */
+enum walk_left {
+    WALK_NOT_LEFT, /* nobody knows the way out now */
+    WALK_LEFT,
+    WALK_LEFT_BY_RETURN /* they were where a call comes back to: the pc is a return address now */
+};
+
 struct walk_memory {
     uint64_t start;
     uint64_t end;
@@ -50,7 +57,7 @@ struct walk_memory {
     bool is_at_call;          /* the pc is a call's, where rows are right, not just any */
     /* Where a signal has interrupted code that stands for the program's: changes the registers to
      * those of the program's place, and restored_below. NULL: there is no such code. */
-    bool (*leave_code)(struct walk_registers *registers, uint64_t *restored_below);
+    enum walk_left (*leave_code)(struct walk_registers *registers, uint64_t *restored_below);
 };
 
 /*

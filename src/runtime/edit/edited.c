@@ -160,29 +160,45 @@ static uint32_t site_of_stub(const struct edited_module *e, uint64_t at)
 extern const char __start_stub_text[] __attribute__((visibility("hidden")));
 extern const char __stop_stub_text[] __attribute__((visibility("hidden")));
 
-const struct plan_site *edited_leave(struct walk_registers *r, bool *is_lost)
+struct edited_left edited_leave(struct walk_registers *r)
 {
+    const struct edited_left outside = {0}, lost = {.is_lost = true};
     uint64_t pc = r->value[X86_RIP];
-    *is_lost = pc >= (uint64_t)__start_stub_text && pc < (uint64_t)__stop_stub_text;
-    if (*is_lost)
-        return NULL;
+    if (pc >= (uint64_t)__start_stub_text && pc < (uint64_t)__stop_stub_text)
+        return lost;
     pc = behind_pun(pc);
     const struct edited_module *m = by_stub(pc);
     if (!m)
-        return NULL;
+        return outside;
     r->value[X86_RIP] = pc;
     if (pc - (uint64_t)m->stubs < m->common.bytes) { /* called by a stub */
         rows_leave(m->common.shape, (uint32_t)(pc - (uint64_t)m->stubs), 0, r);
         pc = r->value[X86_RIP];
     }
     uint32_t i = site_of_stub(m, pc - (uint64_t)m->stubs);
-    *is_lost = i == UINT32_MAX;
-    if (*is_lost)
-        return NULL;
+    if (i == UINT32_MAX)
+        return lost;
     const struct stub_layout *l = &m->layouts[i];
-    rows_leave(l->shape, (uint32_t)(pc - (uint64_t)m->stubs) - l->start,
-               m->base + m->sites[i].offset, r);
-    return &m->sites[i];
+    const uint32_t at = (uint32_t)(pc - (uint64_t)m->stubs) - l->start;
+    rows_leave(l->shape, at, m->base + m->sites[i].offset, r);
+    return (struct edited_left){.site = &m->sites[i],
+                                .by_return = at && at == rows_return(l->shape)};
+}
+
+uint64_t edited_return_of(const struct edited_module *m, const struct plan_site *s)
+{
+    const struct stub_layout *l = &m->layouts[s - m->sites];
+    uint32_t at = l->bytes ? rows_return(l->shape) : 0;
+    return at ? (uint64_t)m->stubs + l->start + at : 0;
+}
+
+uint64_t edited_real_return(uint64_t address)
+{
+    const struct edited_module *m = by_stub(address);
+    uint32_t i = m ? site_of_stub(m, address - (uint64_t)m->stubs) : UINT32_MAX;
+    if (i == UINT32_MAX || edited_return_of(m, &m->sites[i]) != address)
+        return address;
+    return m->base + m->sites[i].offset + m->sites[i].length;
 }
 
 /* A site that is a call all the same has its return address on the stack, as in stubs.c. */

@@ -47,11 +47,21 @@ bool edited_has_gaps(uint64_t base, uint32_t function);
 /* The site of a key, of a return address or a tail jump; 0: none that is edited. */
 uint32_t edited_site_of_key(uint64_t site_key);
 
-/*
- * Changes registers inside a stub to those at its site, which is returned; NULL: they are not in
- * one. `is_lost`: they are where the way out is not known.
- */
-const struct plan_site *edited_leave(struct walk_registers *registers, bool *is_lost);
+/* How registers have left a stub. */
+struct edited_left {
+    const struct plan_site *site; /* NULL: they were in none */
+    bool is_lost;                 /* they are where the way out is not known */
+    bool by_return;               /* they were where a call comes back to */
+};
+
+/* Changes registers inside a stub to those at its site. */
+struct edited_left edited_leave(struct walk_registers *registers);
+
+/* Where what is called at a site of a module comes back to, in its stub; 0: not to the stub. */
+uint64_t edited_return_of(const struct edited_module *module, const struct plan_site *site);
+
+/* What a return address into a stub stands for; the same if it is none. */
+uint64_t edited_real_return(uint64_t address);
 
 /* Changes registers at an instruction of the program's to those at the same one in a stub, if it
  * has moved there, and its place is inside of the way to that. */

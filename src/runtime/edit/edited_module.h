@@ -18,6 +18,7 @@ struct edit_request {
     unsigned header_count;
     uint64_t bias; /* what is added to their addresses */
     const char *path;
+    uint32_t languages; /* of its code: bits of enum arena_language */
     /* The editor's own: its plan, and its file, open. */
     const void *plan;
     size_t plan_bytes;

@@ -107,6 +107,15 @@ void rows_leave(uint32_t shape, uint32_t at, uint64_t site, struct walk_register
     }
     uint64_t moved = row->flags & ROW_MOVES ? at - row->at : 0;
     r->value[X86_RIP] = site + (uint64_t)(int64_t)row->pc + moved;
+    r->value[X86_RIP] += row->flags & ROW_RETURNS ? 1 : 0;
+}
+
+uint32_t rows_return(uint32_t shape)
+{
+    for (const struct stub_row *row = &rows[shapes[shape].first_row]; row->at != ROW_LAST; row++)
+        if (row->flags & ROW_RETURNS)
+            return row->at;
+    return 0;
 }
 
 const struct stub_row *rows_enter(uint32_t shape, int64_t from_site, uint32_t *at)

@@ -23,7 +23,8 @@ struct walk_registers;
 enum row_flags {
     ROW_MOVES = 1,   /* these instructions are the program's own, moved: pc goes with the place */
     ROW_RETURNS = 2, /* a call comes back to here: who walks out of the callee does not know what
-                        will be in rax, rcx and rdx; what is on the stack is known */
+                        will be in rax, rcx and rdx; what is on the stack is known. In registers
+                        that leave it, pc is behind the site's call */
     ROW_CALLED = 4   /* common code: above the words, its return address into a stub */
 };
 
@@ -66,6 +67,9 @@ uint32_t rows_shape(const struct stub_row *rows, uint32_t count, uint32_t bytes)
  * place in the program for which that stands; `site`: the address of the stub's site.
  */
 void rows_leave(uint32_t shape, uint32_t at, uint64_t site, struct walk_registers *registers);
+
+/* Where a call comes back to, so many bytes behind the stub's start; 0: nowhere. */
+uint32_t rows_return(uint32_t shape);
 
 /* The row of a stub's instruction that was moved from so many bytes before or behind its site, and
  * where it is in the stub; NULL: there is none. */

@@ -89,18 +89,30 @@ static void emit_stay(struct emitter *e, const struct edited_module *m, const st
 }
 
 /* A site that is a call in the program's code, too, has its return address on the stack. */
-static unsigned words_at_start(const struct plan_site *s)
+static unsigned words_at_start(const struct plan_site *s, bool comes_back)
 {
-    return s->kind <= SITE_CALL_INDIRECT && !(s->flags & SITE_PUSHES_RETURN);
+    return s->kind <= SITE_CALL_INDIRECT && !(s->flags & SITE_PUSHES_RETURN) && !comes_back;
+}
+
+/* What moves with a call has been made for a stack with its return address: there is room for it.
+ */
+static unsigned make_room(struct emitter *e, const struct plan_site *s)
+{
+    emit_row(e, row_of(0, -s->moved_bytes, 0));
+    EMIT(e, "\x48\x8d\x64\x24\xf8"); /* lea rsp, [rsp - 8] */
+    return 1;
 }
 
 /*
  * The moved instructions, and the push of an indirect site's target. A call that became a jump puts
  * its return address where it belongs, above the target; no flags and no other register change.
  */
-static void emit_moved(struct emitter *e, const struct edited_module *m, const struct plan_site *s)
+static void emit_moved(struct emitter *e, const struct edited_module *m, const struct plan_site *s,
+                       bool comes_back)
 {
-    const unsigned words = words_at_start(s);
+    unsigned words = words_at_start(s, comes_back);
+    if (comes_back && s->kind == SITE_CALL_INDIRECT && !(s->flags & SITE_PUSHES_RETURN))
+        words = make_room(e, s);
     if (s->moved_bytes) {
         emit_row(e, row_of(words, -s->moved_bytes, ROW_MOVES));
         emit_code(e, m, s, 0, s->moved_bytes);
@@ -116,6 +128,8 @@ static void emit_moved(struct emitter *e, const struct edited_module *m, const s
         uint64_t address = m->base + s->offset + s->length;
         EMIT(e, "\xff\x34\x24"); /* push [rsp] */
         emit_words(e, 1);
+        if (comes_back)
+            return;
         EMIT(e, "\xc7\x44\x24\x08"); /* mov dword [rsp + 8], … */
         emit_u32(e, (uint32_t)address);
         EMIT(e, "\xc7\x44\x24\x0c"); /* mov dword [rsp + 12], … */
@@ -153,12 +167,12 @@ static void emit_room(struct emitter *e, const struct edited_module *m, const st
 }
 
 static void emit_stub(struct emitter *e, const struct edited_module *m, const struct plan_site *s,
-                      const struct stub_writer *writer)
+                      const struct stub_writer *writer, bool comes_back)
 {
     const uint8_t opcode = *((const uint8_t *)m->base + s->offset);
     if (s->flags & SITE_MAKES_ROOM)
         emit_room(e, m, s);
-    emit_moved(e, m, s);
+    emit_moved(e, m, s, comes_back);
     if (s->kind == SITE_TAIL_SHORT && s->tier != TIER_HOP && opcode != 0xeb) {
         EMIT(e, "\x70\x05"); /* jcc over a jump back behind the site */
         e->at[-2] = opcode;
@@ -169,20 +183,27 @@ static void emit_stub(struct emitter *e, const struct edited_module *m, const st
 
 uint32_t stub_most_bytes(const struct plan_site *s)
 {
-    enum { RETURN = 3 + 2 * 8, SHORT = 2 + JUMP_BYTES, ROOM = PLAN_MOST_ROOM_BYTES + JUMP_BYTES };
+    enum {
+        RETURN = 5 + 3 + 2 * 8,
+        SHORT = 2 + JUMP_BYTES,
+        ROOM = PLAN_MOST_ROOM_BYTES + JUMP_BYTES
+    };
     const unsigned stay = STAY_BYTES + s->code_bytes + PLAN_MOST_PARTS * STAY_PART;
     return s->code_bytes + (unsigned)RETURN + (unsigned)SHORT +
            (s->flags & SITE_MAY_STAY ? stay : 0u) + (s->flags & SITE_MAKES_ROOM ? ROOM : 0u);
 }
 
 /* Points the site at its stub; for a pun, pun.c does that when all others are done. */
-static void patch(const struct edited_module *m, const struct plan_site *s, const uint8_t *stub)
+static void patch(const struct edited_module *m, const struct plan_site *s, const uint8_t *stub,
+                  bool comes_back)
 {
     uint8_t *text = (uint8_t *)m->base + s->offset;
     struct emitter at_site = {.at = text + s->length - 4};
     if (s->tier == TIER_PUN)
         return;
     if (s->tier == TIER_RETARGET) {
+        if (comes_back)
+            at_site.at[-1] = 0xe9;
         emit_relative(&at_site, stub);
         return;
     }
@@ -204,7 +225,7 @@ static void patch(const struct edited_module *m, const struct plan_site *s, cons
     }
     /* A call must end where it ended, or its return address would be another. */
     uint8_t *begin = text - s->moved_bytes, *jump = text + s->length - 5;
-    bool jumps = s->kind >= SITE_TAIL || (s->flags & SITE_PUSHES_RETURN);
+    bool jumps = s->kind >= SITE_TAIL || (s->flags & SITE_PUSHES_RETURN) || comes_back;
     if (jumps)
         jump = begin;
     for (uint8_t *b = begin; b < text + s->length; b++)
@@ -238,11 +259,13 @@ uint8_t *stub_write(uint8_t *at, const struct edited_module *m, uint32_t index,
                     const struct stub_writer *writer)
 {
     const struct plan_site *s = &m->sites[index];
+    const bool comes_back =
+        s->kind <= SITE_CALL_INDIRECT && writer->comes_back && writer->comes_back(m, s);
     struct emitter e = begin_at(at);
-    emit_stub(&e, m, s, writer);
+    emit_stub(&e, m, s, writer, comes_back);
     if (!describe(&e, at, &m->layouts[index]))
         return NULL;
-    patch(m, s, at);
+    patch(m, s, at, comes_back);
     return e.at;
 }
 

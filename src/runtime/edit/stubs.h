@@ -20,6 +20,13 @@ struct stub_writer {
     /* Is a site left as it is, because nothing is to be done there? NULL: none is. */
     bool (*leaves_alone)(const struct plan_site *site);
 
+    /*
+     * Does what is called at a site come back to its stub? NULL: nothing does. The site is a jump
+     * then. Where the stub begins there is room for the return address if the site is indirect,
+     * below its target, and nothing otherwise.
+     */
+    bool (*comes_back)(const struct edited_module *module, const struct plan_site *site);
+
     /* Writes what all stubs of a module share, at their start. */
     void (*common)(struct emitter *emitter);
 

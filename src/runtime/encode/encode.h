@@ -420,7 +420,7 @@ static inline uint64_t frame_function(const struct walk_modules *modules,
 /* --- snapshot.c ------------------------------------------------------------------------------ */
 
 /* As in struct engine. */
-bool encode_leave_code(struct walk_registers *registers, uint64_t *restored_below);
+enum walk_left encode_leave_code(struct walk_registers *registers, uint64_t *restored_below);
 bool encode_agrees(const struct walk_modules *modules, const struct walk_frame *frames,
                    uint32_t count);
 bool encode_sample(struct thread *thread, const ucontext_t *context, uint64_t ticks);

@@ -13,13 +13,12 @@
 #include "runtime/sample/times.h"
 #include "runtime/ticks_owed.h"
 
-bool encode_leave_code(struct walk_registers *r, uint64_t *restored_below)
+enum walk_left encode_leave_code(struct walk_registers *r, uint64_t *restored_below)
 {
-    bool is_lost;
-    const struct plan_site *site = edited_leave(r, &is_lost);
-    if (site && site->kind >= SITE_TAIL)
+    const struct edited_left left = edited_leave(r);
+    if (left.site && left.site->kind >= SITE_TAIL)
         *restored_below = r->value[X86_RSP];
-    return !is_lost;
+    return left.is_lost ? WALK_NOT_LEFT : WALK_LEFT;
 }
 
 /* --- samples ---------------------------------------------------------------------------------- */

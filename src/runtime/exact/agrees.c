@@ -15,14 +15,15 @@
 /* The sample came in the stub of a tail jump: either function is right. */
 static __thread bool was_jumping __attribute__((tls_model("initial-exec")));
 
-bool exact_leave_code(struct walk_registers *r, uint64_t *restored_below)
+enum walk_left exact_leave_code(struct walk_registers *r, uint64_t *restored_below)
 {
-    bool is_lost;
-    const struct plan_site *site = edited_leave(r, &is_lost);
-    was_jumping = site && site->kind >= SITE_TAIL;
+    const struct edited_left left = edited_leave(r);
+    if (left.by_return)
+        return WALK_LEFT_BY_RETURN;
+    was_jumping = left.site && left.site->kind >= SITE_TAIL;
     if (was_jumping)
         *restored_below = r->value[X86_RSP];
-    return !is_lost;
+    return left.is_lost ? WALK_NOT_LEFT : WALK_LEFT;
 }
 
 /* The PLT, and the binder behind it, are on their way to the function that was called; of code

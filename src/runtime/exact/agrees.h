@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* As in struct engine. */
-bool exact_leave_code(struct walk_registers *registers, uint64_t *restored_below);
+enum walk_left exact_leave_code(struct walk_registers *registers, uint64_t *restored_below);
 bool exact_agrees(const struct walk_modules *modules, const struct walk_frame *frames,
                   uint32_t count);
 

@@ -3,6 +3,7 @@
 #define RUNTIME_INFER_GROWING_H
 
 #include "runtime/edit/stubs.h"
+#include "unwind/walk.h"
 
 #include <ucontext.h>
 
@@ -15,6 +16,6 @@ extern const struct stub_writer growing_stubs;
 /* Samples by two registers: see heights.c. */
 bool heights_sample(struct thread *thread, const ucontext_t *context, uint64_t ticks);
 
-bool heights_leave_code(struct walk_registers *registers, uint64_t *restored_below);
+enum walk_left heights_leave_code(struct walk_registers *registers, uint64_t *restored_below);
 
 #endif

@@ -18,12 +18,11 @@
 
 enum { RED_ZONE = 128, WORD = 8 };
 
-bool heights_leave_code(struct walk_registers *r, uint64_t *restored_below)
+enum walk_left heights_leave_code(struct walk_registers *r, uint64_t *restored_below)
 {
-    bool is_lost;
     (void)restored_below;
-    edited_leave(r, &is_lost);
-    return !is_lost;
+    const struct edited_left left = edited_leave(r);
+    return left.is_lost ? WALK_NOT_LEFT : left.by_return ? WALK_LEFT_BY_RETURN : WALK_LEFT;
 }
 
 /* Is the stack pointer where walks have been, and the outermost return address still there? */
