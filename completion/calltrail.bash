@@ -70,7 +70,14 @@ _calltrail() {
         fi
         _calltrail_words summary contexts topdown bottomup flat kctx structure flame threads processes phases ranks
         ;;
-    --metric | --weight) _calltrail_lines "$(_calltrail_names metrics)" ;;
+    -m) _calltrail_words time ;;
+    --metric | --weight)
+        if [ "$command" = record ]; then
+            _calltrail_words time
+            return
+        fi
+        _calltrail_lines "$(_calltrail_names metrics)"
+        ;;
     --callers | --callees | --lines | --fn | --focus | --ignore | --show-from)
         _calltrail_lines "$(_calltrail_functions)"
         ;;

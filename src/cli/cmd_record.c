@@ -302,11 +302,13 @@ int cmd_record(int argc, char **argv)
     struct given_options given = {0};
     struct slice_options slices = {0};
     struct ct_error err;
+    char letters[32];
     int status = -1, which = 0; /* -1: go on */
     bool quiet = false;
     opterr = 0;
+    engine_options_letters("+:F:o:e:p:h", letters, sizeof letters);
     for (int option;
-         status < 0 && (option = getopt_long(argc, argv, "+:F:o:e:p:h", options, &which)) != -1;) {
+         status < 0 && (option = getopt_long(argc, argv, letters, options, &which)) != -1;) {
         if (option == 'h')
             status = print_help(optarg);
         else if (option == ':')
@@ -317,6 +319,8 @@ int cmd_record(int argc, char **argv)
             quiet = true;
         else if (option == ENGINE_OPTION)
             vec_push(&given.items, (struct given_option){options[which].name, optarg});
+        else if (engine_option_name(option))
+            vec_push(&given.items, (struct given_option){engine_option_name(option), optarg});
         else if (take_option(option, &record, &slices, &err) != CT_OK)
             status = usage_error("record", "%s", err.text);
     }

@@ -34,6 +34,34 @@ struct option *engine_options_with(const struct option *own)
     return all.items;
 }
 
+static const struct engine_option *option_of_letter(int letter)
+{
+    const struct record_engine *engine;
+    const struct engine_option *o;
+    for (uint32_t i = 0; letter && (engine = record_engine_at(i)); i++)
+        for (o = engine->options; o && o->name; o++)
+            if (o->letter == letter)
+                return o;
+    return NULL;
+}
+
+const char *engine_option_name(int letter)
+{
+    const struct engine_option *o = option_of_letter(letter);
+    return o ? o->name : NULL;
+}
+
+void engine_options_letters(const char *own, char *out, size_t room)
+{
+    size_t used = (size_t)snprintf(out, room, "%s", own);
+    for (int letter = 'A'; letter <= 'z' && used + 3 <= room; letter++) {
+        const struct engine_option *o = option_of_letter(letter);
+        if (o)
+            used +=
+                (size_t)snprintf(out + used, room - used, "%c%s", letter, o->argument ? ":" : "");
+    }
+}
+
 /* The engine that has an option which was found in the rows. */
 static const char *owner_of(const char *name)
 {
@@ -95,7 +123,8 @@ void engine_options_help(void)
         print_help_row(label, "", engine->help);
         snprintf(who, sizeof who, "with %s: ", engine->name);
         for (o = engine->options; o && o->name; o++) {
-            snprintf(label, sizeof label,
+            size_t used = o->letter ? (size_t)snprintf(label, sizeof label, "-%c, ", o->letter) : 0;
+            snprintf(label + used, sizeof label - used,
                      o->otherwise  ? "--%s[=%s]"
                      : o->argument ? "--%s %s"
                                    : "--%s",
@@ -108,6 +137,8 @@ void engine_options_help(void)
 /* An option in mdoc, where arguments are in small letters. */
 static void print_option(const struct engine_option *o)
 {
+    if (o->letter)
+        printf("Fl %c , ", o->letter);
     printf("Fl -%s", o->name);
     if (o->argument)
         printf(o->otherwise ? " Ns Op = Ns Ar " : " Ar ");

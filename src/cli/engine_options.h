@@ -17,6 +17,11 @@ enum { ENGINE_OPTION = 256 };
  * engines. To be freed. */
 struct option *engine_options_with(const struct option *own);
 
+/* The same for options of one letter: the command's own, and behind them those of all engines. And
+ * the name of an engine's option by its letter; NULL: there is none. */
+void engine_options_letters(const char *own, char *out, size_t room);
+const char *engine_option_name(int letter);
+
 /* Options that were given, in turn: which engine is meant may be said behind them. */
 struct given_option {
     const char *name, *argument;

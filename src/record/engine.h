@@ -36,6 +36,7 @@ enum { ENGINE_SUMS = 16 };
  */
 struct engine_option {
     const char *name;      /* without the dashes */
+    char letter;           /* for short; 0: none */
     const char *argument;  /* what it is called, in capitals; NULL: there is none */
     const char *otherwise; /* the argument if none is given; NULL: there must be one */
 

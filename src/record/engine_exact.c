@@ -15,6 +15,7 @@ struct exact_options {
     const char *modules; /* a glob for the modules whose calls are counted; NULL: all */
     bool fold_recursion;
     bool height;
+    bool times;
     uint64_t max_nodes; /* 0: as many as there is room for */
     uint32_t k;         /* callers of each call that are kept, at least; 0: all */
     const char *trace;  /* where every call goes, too; NULL: nowhere */
@@ -106,7 +107,23 @@ static int take_max_nodes(void *options, const char *argument, struct ct_error *
     return CT_OK;
 }
 
+static int take_metric(void *options, const char *argument, struct ct_error *err)
+{
+    if (strcmp(argument, "time") != 0)
+        return ct_fail(err, "--metric: there is no '%s'; there is: time", argument);
+    ((struct exact_options *)options)->times = true;
+    return CT_OK;
+}
+
 static const struct engine_option option_rows[] = {
+    {.name = "metric",
+     .letter = 'm',
+     .argument = "METRIC",
+     .take = take_metric,
+     .help = "measure the time in each context as well: METRIC is time",
+     .man =
+         ".Cm time :\nthe time that was spent in each context as well, by the time stamp counter:\n"
+         "from each counted call or return of a thread to the next.\n"},
     {.name = "modules",
      .argument = "GLOB",
      .take = take_modules,
@@ -164,6 +181,9 @@ static int check(const void *options, const struct record_options *all, struct c
     if (o->burst_ns && (all->events.mask || o->height || is_part))
         return ct_fail(err,
                        "--burst cannot be combined with --event, --height, --delay or --duration");
+    if (o->times && (o->k || o->burst_ns || o->trace || is_part))
+        return ct_fail(err, "--metric time needs whole contexts and all calls: it cannot be "
+                            "combined with --k, --burst, --trace, --delay or --duration");
     if (o->trace && (o->k || o->burst_ns || o->fold_recursion || all->events.mask || is_part))
         return ct_fail(err, "--trace has whole contexts and all calls: it cannot be combined with "
                             "--k, --burst, --fold-recursion, --event, --delay or --duration");
@@ -177,12 +197,12 @@ static void make_settings(const void *options, const struct record_options *all,
 {
     (void)all;
     const struct exact_options *o = options;
-    struct exact_settings s = {.flags = (o->fold_recursion ? EXACT_FOLDS : 0u) |
-                                        (o->height ? EXACT_HEIGHTS : 0u) |
-                                        (o->trace ? EXACT_TRACES : 0u),
-                               .most_records = o->max_nodes,
-                               .burst_ns = o->burst_ns,
-                               .k = o->k};
+    struct exact_settings s = {
+        .flags = (o->fold_recursion ? EXACT_FOLDS : 0u) | (o->height ? EXACT_HEIGHTS : 0u) |
+                 (o->trace ? EXACT_TRACES : 0u) | (o->times ? EXACT_TIMES : 0u),
+        .most_records = o->max_nodes,
+        .burst_ns = o->burst_ns,
+        .k = o->k};
     memcpy(settings, &s, sizeof s);
 }
 
@@ -213,8 +233,9 @@ static void write_facts(const struct server *s, const uint64_t sums[ENGINE_SUMS]
                                                          [SLOW_RESYNC] = "slow_resyncs",
                                                          [SLOW_UNCOUNTED] = "slow_uncounted",
                                                          [SLOW_OTHER] = "slow_others"};
-    (void)s;
     profile_fact_u64(w, scope, index, "calls", sums[SUM_CALLS]);
+    if (exact_settings_in(s->settings)->flags & EXACT_TIMES)
+        profile_fact_u64(w, scope, index, "calls_not_timed", sums[SUM_CALLS_NOT_TIMED]);
     profile_fact_u64(w, scope, index, "call_records", sums[SUM_RECORDS]);
     for (unsigned i = 0; i < SLOW_REASONS; i++)
         profile_fact_u64(w, scope, index, slow_names[i], sums[SUM_FIRST_SLOW + i]);

@@ -1,19 +1,31 @@
 #include "record/engine_exact_tree.h"
 
+#include "base/clock.h"
 #include "profile/profile.h"
 
 #include <string.h>
+#include <time.h>
+#include <x86intrin.h>
 
 static_assert((unsigned)ARENA_GAP_CUT == (unsigned)CTP_GAP_CUT, "one number for both");
 
-/* The values of its nodes; the first is always there, the others with --height. */
-enum exact_column { COLUMN_CALLS, COLUMN_HEIGHT, COLUMN_HEIGHT_VARIES, EXACT_COLUMNS };
+/* The values of its nodes: the first is there with times, the last two with --height. */
+enum exact_column { COLUMN_TIME, COLUMN_CALLS, COLUMN_HEIGHT, COLUMN_HEIGHT_VARIES, EXACT_COLUMNS };
+
+static enum exact_column first_column(const struct exact_settings *settings)
+{
+    return settings->flags & EXACT_TIMES ? COLUMN_TIME : COLUMN_CALLS;
+}
 
 static_assert((unsigned)EXACT_COLUMNS <= (unsigned)ENGINE_METRICS, "they have their places");
 
 uint32_t exact_tree_metrics(const struct server *s, struct metric_kind out[ENGINE_METRICS])
 {
     static const struct metric_kind kinds[EXACT_COLUMNS] = {
+        [COLUMN_TIME] = {.name = "time",
+                         .unit = "ns",
+                         .description = "time in this context, by the time stamp counter",
+                         .kind = CTP_METRIC_EXACT},
         [COLUMN_CALLS] = {.name = "calls",
                           .unit = "calls",
                           .description = "calls of this context",
@@ -31,10 +43,11 @@ uint32_t exact_tree_metrics(const struct server *s, struct metric_kind out[ENGIN
                                       "contexts that were entered with another height, too",
                                   .kind = CTP_METRIC_EXACT}};
     const struct exact_settings *settings = exact_settings_in(s->settings);
-    memcpy(out, kinds, sizeof kinds);
+    const enum exact_column first = first_column(settings);
+    memcpy(out, kinds + first, sizeof kinds - first * sizeof *kinds);
     if (settings->burst_ns) /* what a call in a burst stands for differs: there is no period */
-        out[COLUMN_CALLS].kind = CTP_METRIC_SAMPLED;
-    return settings->flags & EXACT_HEIGHTS ? EXACT_COLUMNS : COLUMN_CALLS + 1;
+        out[COLUMN_CALLS - first].kind = CTP_METRIC_SAMPLED;
+    return (settings->flags & EXACT_HEIGHTS ? EXACT_COLUMNS : COLUMN_CALLS + 1u) - first;
 }
 
 /*
@@ -46,16 +59,56 @@ struct record_tables {
     uint32_t *nodes;     /* numbered through all threads, plus one: */
     uint32_t first;      /* that of the current thread */
     uint32_t *outermost; /* NULL: no heights */
+    enum exact_column first_column;
+    double ns_per_tick;  /* of the time stamp counter */
     uint64_t bytes_left; /* that chunks of the threads to come may have: each byte is in one */
 };
+
+/* Both clocks at one moment, as nearly as a few attempts give it. */
+struct moment {
+    uint64_t ns, ticks;
+};
+
+static struct moment now(void)
+{
+    enum { ATTEMPTS = 16 };
+    struct moment best = {0};
+    uint64_t least = UINT64_MAX;
+    for (unsigned i = 0; i < ATTEMPTS; i++) {
+        const uint64_t before = __rdtsc(), ns = now_ns(), apart = __rdtsc() - before;
+        if (apart >= least)
+            continue;
+        least = apart;
+        best = (struct moment){.ns = ns, .ticks = before + apart / 2};
+    }
+    return best;
+}
+
+/* How fast the time stamp counter goes: measured once. */
+static double ns_per_tick(void)
+{
+    static double known;
+    const struct timespec step = {0, 10000000};
+    if (known == 0) {
+        const struct moment begin = now();
+        nanosleep(&step, NULL);
+        const struct moment end = now();
+        known = (double)(end.ns - begin.ns) / (double)(end.ticks - begin.ticks);
+    }
+    return known;
+}
 
 void *exact_tree_begin(const struct server *s, const struct arena_view *v)
 {
     struct record_tables *tables = must_calloc(1, sizeof *tables);
     tables->room = v->size / ARENA_RECORD_ALIGN + 1;
     tables->bytes_left = v->size;
+    const struct exact_settings *settings = exact_settings_in(s->settings);
+    tables->first_column = first_column(settings);
+    if (settings->flags & EXACT_TIMES)
+        tables->ns_per_tick = ns_per_tick();
     tables->nodes = must_calloc(tables->room, sizeof *tables->nodes);
-    if (exact_settings_in(s->settings)->flags & EXACT_HEIGHTS)
+    if (settings->flags & EXACT_HEIGHTS)
         tables->outermost = must_calloc(tables->room, sizeof *tables->outermost);
     return tables;
 }
@@ -83,14 +136,20 @@ static uint32_t height_of(struct record_tables *tables, const struct arena_recor
     return outermost && r->slot ? outermost - r->slot : 0;
 }
 
-/* Several records of one context: of a function that was bound after its first call. */
-static void add_height(struct grown_tree *g, uint32_t node, const struct arena_record *r,
-                       uint32_t height)
+static uint64_t *value_of(const struct grown_tree *g, const struct record_tables *tables,
+                          uint32_t node, enum exact_column column)
 {
-    bool was_there = *grown_value(g, node, COLUMN_CALLS);
-    uint64_t *known = grown_value(g, node, COLUMN_HEIGHT);
+    return grown_value(g, node, column - tables->first_column);
+}
+
+/* Several records of one context: of a function that was bound after its first call. */
+static void add_height(struct grown_tree *g, const struct record_tables *tables, uint32_t node,
+                       const struct arena_record *r, uint32_t height)
+{
+    bool was_there = *value_of(g, tables, node, COLUMN_CALLS);
+    uint64_t *known = value_of(g, tables, node, COLUMN_HEIGHT);
     if ((r->flags & RECORD_VARIES) || (was_there && *known != height))
-        *grown_value(g, node, COLUMN_HEIGHT_VARIES) = 1;
+        *value_of(g, tables, node, COLUMN_HEIGHT_VARIES) = 1;
     *known = height;
 }
 
@@ -99,7 +158,7 @@ static void add_height(struct grown_tree *g, uint32_t node, const struct arena_r
  * where it calls, as the frames of a walked stack do.
  */
 static void add_calls(struct grown_tree *g, struct record_tables *tables,
-                      const struct arena_record *r, uint32_t place, uint64_t count)
+                      const struct arena_record *r, uint32_t place, uint64_t count, uint64_t ns)
 {
     size_t number = number_of(tables, place);
     uint32_t above = tables->nodes[number_of(tables, r->parent)];
@@ -111,11 +170,13 @@ static void add_calls(struct grown_tree *g, struct record_tables *tables,
     g->sums[SUM_CALLS] += count;
     g->sums[SUM_RECORDS]++;
     uint32_t height = tables->outermost ? height_of(tables, r, number) : 0;
+    if (tables->first_column == COLUMN_TIME)
+        *value_of(g, tables, node, COLUMN_TIME) += ns;
     if (!r->callee)
         return;
     if (tables->outermost)
-        add_height(g, node, r, height);
-    *grown_value(g, node, COLUMN_CALLS) += count;
+        add_height(g, tables, node, r, height);
+    *value_of(g, tables, node, COLUMN_CALLS) += count;
 }
 
 static uint64_t calls_of(const struct arena_view *v, const struct arena_record *r, uint64_t offset)
@@ -124,6 +185,23 @@ static uint64_t calls_of(const struct arena_view *v, const struct arena_record *
         return r->count;
     const struct arena_record *then = (const void *)(v->before.bytes + offset);
     return r->count > then->count ? r->count - then->count : 0;
+}
+
+/* The time of a record; where its bytes are damaged, there is none. */
+static uint64_t time_of(const struct record_tables *tables, const struct arena_view *v,
+                        uint64_t offset)
+{
+    static const double MOST_NS = 1e18;
+    const uint64_t at = offset + sizeof(struct arena_record);
+    const uint64_t *now =
+        tables->first_column == COLUMN_TIME ? view_at(v, (uint32_t)(at / 8), sizeof *now) : NULL;
+    uint64_t ticks = now ? *now : 0;
+    if (now && v->before.bytes && at + sizeof *now <= v->before.size) {
+        const uint64_t *then = (const void *)(v->before.bytes + at);
+        ticks = ticks > *then ? ticks - *then : 0;
+    }
+    double ns = (double)ticks * tables->ns_per_tick;
+    return ns < MOST_NS ? (uint64_t)ns : 0;
 }
 
 /* What the calls of bursts stand for: all calls of the thread. */
@@ -143,6 +221,7 @@ static void add_sums(struct grown_tree *g, const struct exact_counts *counts)
     g->sums[SUM_BURSTS] += counts->bursts;
     g->sums[SUM_CALLS_IN_BURSTS] += counts->calls_in_bursts;
     g->sums[SUM_CALLS_BETWEEN] += counts->calls_between;
+    g->sums[SUM_CALLS_NOT_TIMED] += counts->calls_not_timed;
 }
 
 /* Where the records of a chunk lie: offsets. */
@@ -192,15 +271,17 @@ void exact_tree_grow(void *state, const struct arena_view *v, const struct arena
     uint64_t most = bytes / arena_record_bytes(0);
     uint64_t made = exact_process_in(view_header(v))->records;
     grown_reserve(g, g->items.count + 2 * (made < most ? made : most));
+    const uint32_t more_places = tables->first_column == COLUMN_TIME ? RECORD_TIME_PLACES : 0;
     for (size_t i = spans.items.count; i-- > 0;) {
         const struct record_span *span = &spans.items.items[i];
         const struct arena_record *r;
         for (uint64_t next = span->start;
              next < span->end && (r = view_at(v, (uint32_t)(next / 8), sizeof *r));
-             next += r->is_made ? arena_record_bytes(r->site_count) : ARENA_RECORD_ALIGN)
+             next +=
+             r->is_made ? arena_record_bytes(r->site_count + more_places) : ARENA_RECORD_ALIGN)
             if (r->is_made) /* or its bytes were taken, and it was never made */
                 add_calls(g, tables, r, (uint32_t)(next / 8),
-                          all_calls(counts, calls_of(v, r, next)));
+                          all_calls(counts, calls_of(v, r, next)), time_of(tables, v, next));
         grown_progress(g, span->end - span->start);
     }
     vec_free(&spans.items);

@@ -21,6 +21,7 @@
 #include "runtime/status.h"
 #include "runtime/thread.h"
 #include "runtime/threads.h"
+#include "runtime/time_stamps.h"
 #include "unwind/memory.h"
 
 #include <linux/prctl.h>
@@ -124,6 +125,8 @@ long filter_install(long number, long a, long b, long c, long d, long e)
     has_filter = true;
     long status = raw_syscall6(number, a, b, c, d, e, 0);
     if (status >= 0) {
+        if (is_strict) /* the kernel forbids time stamps as well */
+            time_stamps_forbid();
         if (calls_are_forbidden && !was_silent && guest->arena) {
             guest->arena->is_silent = 1;
             guest->arena->threads_not_sampled += stopped != NULL;

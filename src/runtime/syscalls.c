@@ -129,8 +129,8 @@ long watched_syscall(long number, long a, long b, long c, long d, long e)
         if (installs_filter(number, a, b))
             return as_libc(filter_install(number, a, b, c, d, e));
         status = raw_syscall6(number, a, b, c, d, e, 0);
-        if (status == 0 && number == SYS_prctl && a == PR_SET_TSC)
-            time_stamps_are_forbidden |= b == PR_TSC_SIGSEGV;
+        if (status == 0 && number == SYS_prctl && a == PR_SET_TSC && b == PR_TSC_SIGSEGV)
+            time_stamps_forbid();
         return as_libc(status);
     default: /* fork, or clone as a fork */
         status = raw_syscall6(number, a, b, c, d, e, 0);

@@ -2,10 +2,17 @@
 
 #include "arch/x86_64/syscall.h"
 #include "runtime/confined.h"
+#include "runtime/engine.h"
 
 #include <linux/prctl.h>
 
 bool time_stamps_are_forbidden;
+
+void time_stamps_forbid(void)
+{
+    time_stamps_are_forbidden = true;
+    ENGINE_CALL(time_stamps_go);
+}
 
 /*
  * The program may forbid it for a thread by a call that we do not see, so the kernel is asked,

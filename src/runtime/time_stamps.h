@@ -9,6 +9,9 @@
  */
 extern bool time_stamps_are_forbidden;
 
+/* The calling thread may read none from now on. */
+void time_stamps_forbid(void);
+
 /* The time stamp counter; 0 where the program has forbidden it. */
 uint64_t time_stamp_or_0(void);
 

@@ -9,6 +9,8 @@
 #include "runtime/exact/counting.h"
 #include "runtime/exact/exact.h"
 #include "runtime/exact/records.h"
+#include "runtime/exact/timing.h"
+#include "runtime/exact/timing_stubs.h"
 #include "runtime/sample/sample.h"
 
 /* Stubs keep addresses of records in four bytes. */
@@ -21,7 +23,7 @@ static void begin_process(void)
 static void edit_loaded(struct edit_request *module)
 {
     if ((uint64_t)guest->arena < ARENA_LOW_END)
-        edit_module(module, &counting_stubs);
+        edit_module(module, timing_is_on() ? &timing_stubs : &counting_stubs);
 }
 
 static bool wants_ticks(void)
@@ -37,10 +39,16 @@ static bool take_tick(struct thread *thread)
     return true;
 }
 
+static void pause(void)
+{
+    exact_pauses();
+    edit_pause();
+}
+
 static void go_on(void)
 {
     if (edit_resume())
-        exact_forget_stack(); /* frames may have come and gone in the same places */
+        exact_goes_on();
 }
 
 static void rest(struct thread *thread, uint64_t sp)
@@ -55,6 +63,7 @@ const struct engine engine_exact = {.wants_low_arena = true,
                                     .process_ends = exact_process_ends,
                                     .forked = exact_forget,
                                     .arena_moved = exact_arena_moved,
+                                    .time_stamps_go = timing_time_stamps_go,
                                     .module_loaded = edit_loaded,
                                     .module_unloaded = records_forget_targets,
                                     .thread_ends = exact_thread_ends,
@@ -64,6 +73,6 @@ const struct engine engine_exact = {.wants_low_arena = true,
                                     .leave_code = exact_leave_code,
                                     .enter_code = edited_enter,
                                     .agrees = exact_agrees,
-                                    .pauses = edit_pause,
+                                    .pauses = pause,
                                     .goes_on = go_on,
                                     .rests = rest};

@@ -18,7 +18,9 @@
  *   exact.c         the slow path: contexts that are new, stacks that must be walked
  *   mirror.h        what a thread knows of its stack
  *   records.c       a thread's records, and how they are found
+ *   exact_walk.c    contexts by walks
  *   burst.c         counting for a short time now and then
+ *   timing.c        the time in each context, and timing_stubs.c what is done for it at a site
  *   agrees.c        --verify
  *
  * The code of the program is changed by the editor (runtime/edit).
@@ -46,6 +48,8 @@ struct exact_state {
     uint64_t others_mask; /* (entries - 1) * sizeof(struct other_entry) */
     int64_t calls;  /* with --burst: those since it began, or, between bursts, BURST_NONE more */
     uint64_t epoch; /* with --burst: another number for each; part of the tags */
+    struct arena_record *current; /* with times: that of the function that runs; NULL: none yet */
+    uint64_t last;                /* the time stamp of the last event */
 };
 
 extern __thread struct exact_state exact_state __attribute__((tls_model("initial-exec")));
@@ -63,5 +67,9 @@ void exact_resolve_unbound(void);
 
 /* What the mirror of the calling thread says holds no more. */
 void exact_forget_stack(void);
+
+/* The program pauses its measurement, and goes on. */
+void exact_pauses(void);
+void exact_goes_on(void);
 
 #endif

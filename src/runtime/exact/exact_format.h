@@ -10,7 +10,8 @@
 enum exact_flags {
     EXACT_FOLDS = 1,   /* recursions share their records */
     EXACT_HEIGHTS = 2, /* do contexts have other stack heights at times? */
-    EXACT_TRACES = 4   /* each call is written down, too */
+    EXACT_TRACES = 4,  /* each call is written down, too */
+    EXACT_TIMES = 8    /* contexts have the time that was spent in them */
 };
 
 /* Its options, in the arena's settings. */
@@ -45,6 +46,7 @@ struct exact_counts {
     uint64_t slow[SLOW_REASONS]; /* calls that went the slow way, by enum slow_reason */
     uint64_t trace_lost;         /* calls for which there was no room in a trace */
     uint64_t bursts, calls_in_bursts, calls_between; /* of them: all calls, counted or not */
+    uint64_t calls_not_timed;                        /* their time is their caller's */
 };
 
 static_assert(sizeof(struct exact_counts) <= 8 * ENGINE_THREAD, "it has its place");
@@ -97,9 +99,18 @@ enum { ARENA_RECORD_ALIGN = 32, ARENA_RECORD_SHIFT = 16 };
 static_assert((ARENA_RECORD_SHIFT + offsetof(struct arena_record, count)) % ARENA_RECORD_ALIGN == 0,
               "in one line");
 
-static inline uint64_t arena_record_bytes(uint32_t site_count)
+/* With EXACT_TIMES the first two places are its time, in ticks of the time stamp counter, without
+ * that of the contexts below; those of its sites come behind. */
+enum { RECORD_TIME_PLACES = 2 };
+
+static inline uint32_t arena_record_first_place(const struct exact_settings *settings)
 {
-    uint64_t bytes = sizeof(struct arena_record) + (uint64_t)site_count * sizeof(uint32_t);
+    return settings->flags & EXACT_TIMES ? RECORD_TIME_PLACES : 0;
+}
+
+static inline uint64_t arena_record_bytes(uint32_t place_count)
+{
+    uint64_t bytes = sizeof(struct arena_record) + (uint64_t)place_count * sizeof(uint32_t);
     return (bytes + ARENA_RECORD_ALIGN - 1) & ~(uint64_t)(ARENA_RECORD_ALIGN - 1);
 }
 
@@ -107,7 +118,8 @@ enum record_flags {
     RECORD_TAIL = 1,
     RECORD_BACK = 2,     /* the call led back to a context that was there: this only counts */
     RECORD_OVERFLOW = 4, /* counts whatever there was no room for */
-    RECORD_VARIES = 8    /* with --height: it was entered with other slots, too */
+    RECORD_VARIES = 8,   /* with --height: it was entered with other slots, too */
+    RECORD_UNTIMED = 16  /* its function looks at its return address, or may: that stays */
 };
 
 /* Those that say how the calls were made, not which record this is. */

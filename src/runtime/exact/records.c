@@ -133,6 +133,16 @@ ALWAYS_INLINE uint32_t place_of(const void *memory)
     return (uint32_t)(((const char *)memory - (const char *)exact_state.arena) / 8);
 }
 
+ALWAYS_INLINE uint64_t bytes_of(uint32_t site_count)
+{
+    return arena_record_bytes(site_count + arena_record_first_place(exact_settings()));
+}
+
+ALWAYS_INLINE uint32_t *place_at(struct arena_record *record, uint32_t index)
+{
+    return &record->child_by_site[arena_record_first_place(exact_settings()) + index];
+}
+
 /* The arena lies low. */
 ALWAYS_INLINE uint32_t address_of(const struct arena_record *record)
 {
@@ -185,7 +195,8 @@ ALWAYS_INLINE void fill(const struct records *r, struct arena_record *new,
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     new->first_site = how->callee.first_site;
     new->parent = parent ? place_of(parent) : 0;
-    new->flags = how->flags | depth_below(r, parent, how) << RECORD_DEPTH_SHIFT;
+    new->flags = how->flags | (how->callee.is_untimed ? RECORD_UNTIMED : 0u) |
+                 depth_below(r, parent, how) << RECORD_DEPTH_SHIFT;
     new->target = how->target;
     new->slot = how->slot;
     new->site = how->site_key;
@@ -197,7 +208,7 @@ ALWAYS_INLINE void fill(const struct records *r, struct arena_record *new,
 static struct arena_record *new_record(struct records *r, const struct arena_record *parent,
                                        const struct entered *how)
 {
-    uint64_t bytes = arena_record_bytes(how->callee.site_count);
+    uint64_t bytes = bytes_of(how->callee.site_count);
     if (is_at_limit())
         return NULL;
     struct arena_record *new = take(r, bytes);
@@ -211,10 +222,10 @@ static struct arena_record *new_record(struct records *r, const struct arena_rec
 STUB_TEXT struct arena_record *records_quick_child(struct records *r, struct arena_record *parent,
                                                    const struct entered *how)
 {
-    uint32_t *first = &parent->child_by_site[how->site - parent->first_site];
+    uint32_t *first = place_at(parent, how->site - parent->first_site);
     if (*first || is_at_limit() || is_cut(r, depth_below(r, parent, how), how))
         return NULL;
-    struct arena_record *new = take(r, arena_record_bytes(how->callee.site_count));
+    struct arena_record *new = take(r, bytes_of(how->callee.site_count));
     if (!new)
         return NULL;
     fill(r, new, parent, how);
@@ -291,13 +302,14 @@ struct arena_record *records_bound(struct records *r, struct arena_record *unbou
                           .site_key = unbound->site,
                           .callee = *callee};
     for (uint32_t i = 0; i < parent->site_count; i++) {
-        if (parent->child_by_site[i] != address_of(unbound))
+        uint32_t *place = place_at(parent, i);
+        if (*place != address_of(unbound))
             continue;
         struct arena_record *bound = new_record(r, parent, &how);
         if (!bound)
             return r->overflow;
         bound->next = address_of(unbound);
-        parent->child_by_site[i] = address_of(bound);
+        *place = address_of(bound);
         return bound;
     }
     return NULL;
@@ -424,7 +436,7 @@ static void forget_targets_in(struct arena_record_chunk *chunk, uint64_t start, 
         struct arena_record *record = (void *)((char *)chunk + chunk->start + at);
         if (record->is_made && record->target - start < end - start)
             record->target = 0;
-        at += record->is_made ? arena_record_bytes(record->site_count) : ARENA_RECORD_ALIGN;
+        at += record->is_made ? bytes_of(record->site_count) : ARENA_RECORD_ALIGN;
     }
 }
 
@@ -462,7 +474,7 @@ static struct arena_record *whole_child(struct records *r, struct arena_record *
                                                 .target = how->callee.key,
                                                 .site_key = how->site_key},
                            how);
-    uint32_t *first = &parent->child_by_site[index];
+    uint32_t *first = place_at(parent, index);
     return how->is_indirect ? indirect_child(r, parent, first, how)
                             : direct_child(r, parent, first, how);
 }
@@ -475,11 +487,11 @@ struct arena_record *records_gap(struct records *r, uint32_t walk_end)
 
 static bool is_at_site(const struct arena_record *record, uint32_t site)
 {
-    const struct arena_record *parent = arena_at(record->parent);
+    struct arena_record *parent = arena_at(record->parent);
     uint32_t index = site - parent->first_site;
     if (!site || index >= parent->site_count)
         return false;
-    uint32_t at = parent->child_by_site[index];
+    uint32_t at = *place_at(parent, index);
     while (at && at != address_of(record))
         at = record_at(at)->next;
     return at;

@@ -16,6 +16,7 @@ struct callee {
     uint64_t function; /* its start; behind a stub of the PLT, of what that is bound to */
     uint64_t key;
     uint32_t first_site, site_count;
+    bool is_untimed;     /* as of RECORD_UNTIMED */
     uint32_t generation; /* of the modules */
 };
 
