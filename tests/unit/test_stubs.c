@@ -12,6 +12,7 @@
 #include "elf/elf_file.h"
 #include "runtime/edit/stubs.h"
 #include "runtime/exact/counting.h"
+#include "runtime/exact/timing_stubs.h"
 #include "runtime/guest.h"
 
 #include <Zydis/Zydis.h>
@@ -22,7 +23,7 @@
 
 #include <cmocka.h>
 
-/* --- what counting.c and adding.c need of the runtime -------------------------------------------
+/* --- what the writers of stubs need of the runtime -------------------------------------------
  */
 
 static struct guest only_guest;
@@ -46,12 +47,16 @@ void encode_slow_entry(void)
 
 enum { RAX, RCX, RDX, SAVED_REGISTERS };
 
+/* In a stub that calls come back to, from where the slow path comes back: as in exact_inside.h. */
+enum { STUB_AGAIN = 15, STUB_GO = 20, STUB_BACK = 24 };
+
 enum { MOST_WORDS = 64, MOST_STUB = 1024, MOST_WAYS = 64 };
 
 /* What a word holds: one of the caller's registers, or something else. */
 enum word { OF_RAX, OF_RCX, OF_RDX, ELSE };
 
 struct state {
+    bool is_back; /* what was called has come back */
     int words;
     enum word stack[MOST_WORDS];
     enum word registers[SAVED_REGISTERS];
@@ -103,7 +108,9 @@ static void check_row(const struct follower *f, uint32_t at, const struct state 
         if (places[r] > s->words || found != (enum word)r)
             FAIL_AT(f, at, "register %u is not where the row says, %u", r, places[r]);
     }
-    if (row->pc != 0 || row->flags)
+    const bool returns = row->flags == ROW_RETURNS;
+    if (s->is_back ? row->pc != f->site->length - returns || row->flags & ~ROW_RETURNS
+                   : row->pc != 0 || row->flags)
         FAIL_AT(f, at, "the row is of another place: %d, flags %u", row->pc, row->flags);
     instructions_checked++;
 }
@@ -209,6 +216,45 @@ static void note_writes(struct follower *f, uint32_t at, struct state *s,
     }
 }
 
+static const struct stub_writer *writer; /* whose stubs are looked at */
+
+static bool comes_back(const struct follower *f)
+{
+    return writer->comes_back && f->site->kind <= SITE_CALL_INDIRECT;
+}
+
+/*
+ * The slow path of a stub to which calls come back may go on at one of two jumps in front of the
+ * call that leads there, and finds there how far away calls come back.
+ */
+static void add_slow_ways(struct follower *f, uint32_t behind, const struct state *s)
+{
+    if (writer != &timing_stubs || s->is_back)
+        return;
+    for (int i = 0; i < 2; i++) {
+        const uint32_t at = behind - (i ? STUB_GO : STUB_AGAIN);
+        assert_int_equal(f->stub[at], 0xe9);
+        add_way(f, (uint64_t)(f->stub + at), s);
+    }
+    int32_t away;
+    memcpy(&away, f->stub + behind - STUB_BACK, sizeof away);
+    uint32_t back = comes_back(f) ? behind + (uint32_t)away : 0;
+    if (back != rows_return(f->layout->shape) || (!comes_back(f) && away))
+        FAIL_AT(f, behind, "calls come back to %u, not to %u", rows_return(f->layout->shape), back);
+}
+
+/* The site's own call: from here as from its place, and back with results in registers. */
+static void follow_call(struct follower *f, uint32_t at, struct state *s)
+{
+    if (!comes_back(f) || s->words || s->is_back)
+        FAIL_AT(f, at, "calls with %d words on the stack", s->words);
+    for (unsigned r = 0; r < SAVED_REGISTERS; r++)
+        if (s->registers[r] != (enum word)r)
+            FAIL_AT(f, at, "calls with another register %u", r);
+    s->is_back = true;
+    f->ends++;
+}
+
 /* One instruction; false: it does not go on behind it. */
 static bool follow_one(struct follower *f, uint32_t at, struct state *s, uint32_t *length)
 {
@@ -234,7 +280,11 @@ static bool follow_one(struct follower *f, uint32_t at, struct state *s, uint32_
         pop(f, at, s);
         return true;
     case ZYDIS_MNEMONIC_CALL: /* the common code: all is as it was */
-        assert_int_equal(target_of(&i, &o[0], pc), (uint64_t)f->module->stubs);
+        if (o[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
+            target_of(&i, &o[0], pc) == (uint64_t)f->module->stubs)
+            add_slow_ways(f, at + i.length, s);
+        else
+            follow_call(f, at, s);
         return true;
     case ZYDIS_MNEMONIC_JMP:
         if (o[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
@@ -292,6 +342,12 @@ static uint32_t check_moved(const struct follower *f)
         }
         start = room + 5;
     }
+    if (comes_back(f) && s->kind == SITE_CALL_INDIRECT && !(s->flags & SITE_PUSHES_RETURN)) {
+        const struct stub_row *row = row_at(f, start); /* of an instruction that makes room */
+        if (row->words || row->pc != -s->moved_bytes || row->flags)
+            FAIL_AT(f, start, "a row before moved code: %u words, pc %d", row->words, row->pc);
+        start += 5;
+    }
     for (uint32_t i = 0; i < s->moved_bytes; i++) {
         const struct stub_row *row = row_at(f, start + i);
         if (!(row->flags & ROW_MOVES) ||
@@ -300,8 +356,6 @@ static uint32_t check_moved(const struct follower *f)
     }
     return start + s->moved_bytes;
 }
-
-static const struct stub_writer *writer; /* whose stubs are looked at */
 
 static void check_stub(const struct edited_module *m, uint32_t index)
 {
@@ -312,7 +366,8 @@ static void check_stub(const struct edited_module *m, uint32_t index)
     f.layout = &m->layouts[index];
     f.stub = m->stubs + f.layout->start;
     assert_true(f.layout->bytes <= stub_most_bytes(f.site) + writer->most_bytes(f.site));
-    bool is_called = f.site->kind <= SITE_CALL_INDIRECT && !(f.site->flags & SITE_PUSHES_RETURN);
+    bool is_called = f.site->kind <= SITE_CALL_INDIRECT && !(f.site->flags & SITE_PUSHES_RETURN) &&
+                     (!comes_back(&f) || f.site->kind == SITE_CALL_INDIRECT);
     struct state s = {.words = is_called, .stack = {ELSE}, .registers = {OF_RAX, OF_RCX, OF_RDX}};
     f.ways[0].at = check_moved(&f);
     f.ways[0].state = s;
@@ -405,6 +460,12 @@ static void rows_say_what_stubs_do(void **state)
         writer = &adding_stubs;
         check_module(modules[i], &all_settings[0]);
     }
+    static const struct exact_settings times[] = {
+        {.flags = EXACT_TIMES}, {.flags = EXACT_TIMES | EXACT_HEIGHTS | EXACT_FOLDS}};
+    writer = &timing_stubs;
+    for (size_t i = 0; i < sizeof modules / sizeof modules[0]; i++)
+        for (size_t k = 0; k < sizeof times / sizeof times[0]; k++)
+            check_module(modules[i], &times[k]);
     print_message("# %lu stubs, %lu instructions\n", (unsigned long)stubs_checked,
                   (unsigned long)instructions_checked);
     assert_true(stubs_checked > 100000);
