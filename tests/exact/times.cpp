@@ -168,7 +168,8 @@ static NOINLINE int callback(const void *a, const void *b)
 
 static NOINLINE void *thread(void *)
 {
-    work(THREAD);
+    for (int i = 0; i < 100; i++)
+        work(THREAD); /* longer than all else that the thread does before its first call */
     pthread_exit(nullptr);
 }
 

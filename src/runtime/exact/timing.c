@@ -5,10 +5,18 @@
 #include "runtime/modules.h"
 #include "runtime/time_stamps.h"
 
+/* The first thread comes when the program has not been loaded yet. */
+void timing_thread_begins(struct thread *thread)
+{
+    if (timing_is_on() && thread->next)
+        exact_state.last = time_stamp_or_0();
+}
+
 void timing_begin(struct exact_thread *t)
 {
     exact_state.current = NULL;
-    exact_state.last = timing_is_on() ? time_stamp_or_0() : 0;
+    if (!exact_state.last && timing_is_on())
+        exact_state.last = time_stamp_or_0();
     t->is_timed = exact_state.last != 0;
 }
 
@@ -17,12 +25,14 @@ void timing_end(struct exact_thread *t)
     if (t->is_timed && exact_state.current)
         time_passes(exact_state.current);
     exact_state.current = NULL;
+    exact_state.last = 0;
     t->is_timed = false;
 }
 
 void timing_time_stamps_go(void)
 {
     exact_state.current = NULL; /* no stub reads them, since none finds what it looks for */
+    exact_state.last = 0;
     if (exact_mine)
         exact_mine->is_timed = false;
 }

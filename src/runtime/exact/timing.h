@@ -59,6 +59,9 @@ ALWAYS_INLINE void time_skips(void)
                      : "cc", "memory");
 }
 
+/* As in struct engine: no call of the thread has been counted yet. */
+void timing_thread_begins(struct thread *thread);
+
 /* The calling thread begins, or goes on; it is over, or pauses. */
 void timing_begin(struct exact_thread *thread);
 void timing_end(struct exact_thread *thread);
