@@ -229,4 +229,5 @@ def main():
             start_up(options, folder)
 
 
-main()
+if __name__ == "__main__":
+    main()

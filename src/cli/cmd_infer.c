@@ -24,7 +24,7 @@ static const char usage[] =
     "       calltrail infer --unseen MAP PROFILE\n"
     "       calltrail infer --at MODULE+OFFSET,HEIGHT MAP\n"
     "       calltrail infer --core FILE MAP\n"
-    "       calltrail infer --resize -o MAP [--growth FACTOR] MAP\n"
+    "       calltrail infer --resize -o MAP [--growth FACTOR] [--calls PERCENT] MAP\n"
     "\n"
     "Finds the callers of samples for which only the height of the stack is known (record "
     "--engine\n"
@@ -44,6 +44,7 @@ static const char usage[] =
     "  --resize           make frames grow, so that paths with the same function and height have\n"
     "                     different ones: for record --resize MAP, and for what that records\n"
     "  --growth FACTOR    with --resize: the highest stack gets at most so much higher (1.13)\n"
+    "  --calls PERCENT    with --resize: of all calls, at most so many take longer (5)\n"
     "  -o, --output FILE  the map to write, or the profile with the callers that were found\n"
     "  --top-paths N      of what is ambiguous, the N heaviest paths (-o: all; otherwise 3)\n"
     "  --window BYTES     with --score: how much of each stack is seen (0)\n"
@@ -213,6 +214,11 @@ static int take_option(struct options *o, int option)
         if (*end || !*optarg || !(o->text.most_growth >= 1 && o->text.most_growth <= 100))
             return usage_error("infer", "--growth: '%s' is not a factor from 1 to 100", optarg);
         return 0;
+    case 'c':
+        o->text.most_calls = strtod(optarg, &end);
+        if (*end || !*optarg || !(o->text.most_calls >= 0 && o->text.most_calls <= 100))
+            return usage_error("infer", "--calls: '%s' is not a number from 0 to 100", optarg);
+        return 0;
     case 't':
         if (!take_number(optarg, UINT32_MAX, &number) || !number)
             return usage_error("infer", "--top-paths: '%s' is not a number of paths", optarg);
@@ -240,6 +246,8 @@ static int check(const struct options *o, int files)
         return usage_error("infer", "--resize needs -o MAP, the file to write, and a MAP");
     if (o->text.most_growth != 0 && o->kind != KIND_RESIZE)
         return usage_error("infer", "--growth requires --resize");
+    if (o->text.most_calls >= 0 && o->kind != KIND_RESIZE)
+        return usage_error("infer", "--calls requires --resize");
     if (o->kind == KIND_AT && files != 1)
         return usage_error("infer", "--at needs a MAP");
     if (o->kind == KIND_CORE && files != 1)
@@ -259,15 +267,22 @@ static int check(const struct options *o, int files)
 
 int cmd_infer(int argc, char **argv)
 {
-    static const struct option long_options[] = {
-        {"train", no_argument, NULL, KIND_TRAIN},   {"search", no_argument, NULL, KIND_SEARCH},
-        {"score", no_argument, NULL, KIND_SCORE},   {"unseen", no_argument, NULL, KIND_UNSEEN},
-        {"at", required_argument, NULL, KIND_AT},   {"core", required_argument, NULL, KIND_CORE},
-        {"output", required_argument, NULL, 'o'},   {"weight", required_argument, NULL, 'W'},
-        {"window", required_argument, NULL, 'w'},   {"top-paths", required_argument, NULL, 't'},
-        {"resize", no_argument, NULL, KIND_RESIZE}, {"growth", required_argument, NULL, 'g'},
-        {"help", no_argument, NULL, 'h'},           {0}};
-    struct options o = {0};
+    static const struct option long_options[] = {{"train", no_argument, NULL, KIND_TRAIN},
+                                                 {"search", no_argument, NULL, KIND_SEARCH},
+                                                 {"score", no_argument, NULL, KIND_SCORE},
+                                                 {"unseen", no_argument, NULL, KIND_UNSEEN},
+                                                 {"at", required_argument, NULL, KIND_AT},
+                                                 {"core", required_argument, NULL, KIND_CORE},
+                                                 {"output", required_argument, NULL, 'o'},
+                                                 {"weight", required_argument, NULL, 'W'},
+                                                 {"window", required_argument, NULL, 'w'},
+                                                 {"top-paths", required_argument, NULL, 't'},
+                                                 {"resize", no_argument, NULL, KIND_RESIZE},
+                                                 {"growth", required_argument, NULL, 'g'},
+                                                 {"calls", required_argument, NULL, 'c'},
+                                                 {"help", no_argument, NULL, 'h'},
+                                                 {0}};
+    struct options o = {.text = {.most_calls = -1}};
     int status = 0;
     opterr = 0;
     for (int option;

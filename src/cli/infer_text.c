@@ -236,12 +236,20 @@ static void print_score(const struct path_scores *s)
     score_row("missing", s, p->right[PATH_MISSING], w->right[PATH_MISSING]);
     score_row("incorrect", s, sum_of(p->incorrect), sum_of(w->incorrect));
     score_row("  said to be precise", s, p->incorrect[PATH_PRECISE], w->incorrect[PATH_PRECISE]);
-    score_row("right among at most 5 paths", s, p->few, w->few);
+    for (unsigned i = 0; i < PATH_DEGREES; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "right among at most %" PRIu32 " paths", path_degrees[i]);
+        score_row(name, s, p->within[i], w->within[i]);
+    }
     score_row("precise, by functions without places", s, p->functions, w->functions);
     printf("  %-38s %10.2f %10.2f\n", "degree of ambiguity, mean",
            p->answered ? (double)p->degrees / (double)p->answered : 0,
            w->answered ? (double)w->degrees / (double)w->answered : 0);
     printf("  %-38s %10" PRIu32 "\n", "  and at most", s->most_paths);
+    if (s->highest_grown_bytes > s->highest_bytes)
+        printf("  %-38s %9.3fx\n  %-38s %9.3fx\n", "highest stack, with frames that grow",
+               (double)s->highest_grown_bytes / (double)s->highest_bytes, "  and on average",
+               s->bytes > 0 ? s->grown_bytes / s->bytes : 1);
 }
 
 int infer_print_score(const struct path_map *map, const struct profile *truth,
@@ -255,6 +263,7 @@ int infer_print_score(const struct path_map *map, const struct profile *truth,
         printf("with two registers:\n");
     print_score(&s);
     double lookups = s.lookups ? (double)s.lookups : 1;
+    fprintf(stderr, "calltrail: training met %" PRIu64 " paths\n", s.trained);
     fprintf(stderr, "calltrail: %" PRIu64 " lookups of %.0f ns, %.0f cycles\n", s.lookups,
             (double)s.lookup_ns / lookups, (double)s.lookup_cycles / lookups);
     return CT_OK;

@@ -11,6 +11,7 @@ struct infer_options {
     uint32_t top_paths; /* 0: all */
     uint64_t window_bytes;
     double most_growth; /* of the stack; 0: as usual */
+    double most_calls;  /* in percent; less than 0: as usual */
 };
 
 /* How much of a profile's cost the map finds callers for; and what is ambiguous, heaviest first. */

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "infer/path_complete.h"
+#include "infer/path_module.h"
 
 #include <string.h>
 
@@ -15,15 +16,6 @@ enum {
 
 /* What is looked up and changed in all, before it is enough. */
 #define MOST_WORK UINT64_C(4000000000)
-
-/* A module whose code is at hand. */
-struct opened {
-    bool is_there;
-    struct elf_file file;
-    struct map map;
-    struct plan plan;
-    struct above_finder finder;
-};
 
 /* A context, in the order of the tree: those below a node are one behind the other. Functions of
  * threads that began in different places are different ones. */
@@ -46,7 +38,7 @@ struct range {
 struct resizing {
     const struct path_map *map;
     struct path_resize_result *out;
-    struct opened *modules;
+    struct path_module *modules;
     struct item *items;
     uint32_t count, stamp;
     struct key_set keys;   /* functions, with the outermost place of their thread */
@@ -55,12 +47,15 @@ struct resizing {
     uint32_t *first_of;    /* where those of each begin */
     uint8_t *allowed;      /* of frames: 0 not asked, 1 no, 2 yes */
     uint8_t *steps;        /* of frames: how much the stack grows there, */
-    uint8_t *most_steps;   /* and may */
+    uint8_t *most_steps;   /* and may, */
+    uint64_t *called;      /* and the weight of what is called from there */
     struct slot *slots;
     uint32_t slot_mask, used;
     VEC(uint32_t) touched; /* items of the current change */
     uint64_t work;
     uint64_t paths, weight; /* precise now */
+    uint64_t calls_weight;  /* of calls that grow now, */
+    uint64_t most_calls;    /* and may */
     bool is_too_high;
 };
 
@@ -241,7 +236,10 @@ static void grow(struct resizing *r, uint32_t frame, int steps)
     for (size_t i = 0; i < r->touched.count; i++)
         add_item(r, &r->items[r->touched.items[i]]);
     r->work += 4 * r->touched.count;
+    const bool did_grow = r->steps[frame];
     r->steps[frame] = (uint8_t)(r->steps[frame] + steps);
+    r->calls_weight -= did_grow ? r->called[frame] : 0;
+    r->calls_weight += r->steps[frame] ? r->called[frame] : 0;
     if (r->used > r->slot_mask / 4 * 3) {
         bool was_too_high = r->is_too_high;
         count_anew(r);
@@ -249,17 +247,20 @@ static void grow(struct resizing *r, uint32_t frame, int steps)
     }
 }
 
-/* What it is worth: all weight, and a tenth of that for all paths. */
+/* What it is worth: all weight, and a tenth of that for all paths. A call that grows takes time: if
+ * all did, a tenth would be gone again. */
 static double value_of(const struct resizing *r)
 {
-    return (double)r->weight / (double)(r->out->weight ? r->out->weight : 1) +
-           (double)r->paths / (double)(r->count ? r->count : 1) / 10;
+    const double all = (double)(r->out->weight ? r->out->weight : 1);
+    return (double)r->weight / all +
+           ((double)r->paths / (double)(r->count ? r->count : 1) - (double)r->calls_weight / all) /
+               10;
 }
 
 static bool is_allowed(struct resizing *r, uint32_t frame)
 {
     const struct ctp_frame *f = profile_frame(&r->map->profile, frame);
-    struct opened *m = &r->modules[f->module];
+    struct path_module *m = &r->modules[f->module];
     if (r->allowed[frame])
         return r->allowed[frame] == 2;
     r->allowed[frame] =
@@ -318,7 +319,7 @@ static bool make_distinct(struct resizing *r, const struct item *a, const struct
             grow(r, choices[i].frame, to - now);
             r->out->tried++;
             /* Of two that are as good, the one that takes less stack. */
-            if (!r->is_too_high && value_of(r) > best + 1e-9) {
+            if (!r->is_too_high && r->calls_weight <= r->most_calls && value_of(r) > best + 1e-9) {
                 best = value_of(r);
                 best_frame = choices[i].frame;
                 best_steps = to - now;
@@ -428,41 +429,9 @@ static struct path_precision precision_now(const struct resizing *r)
         if (item->height_bytes > out.highest_bytes)
             out.highest_bytes = item->height_bytes;
     }
+    out.calls_weight = r->calls_weight;
     out.mean_bytes = r->out->weight ? sum / (double)r->out->weight : 0;
     return out;
-}
-
-static void open_module(const struct profile *p, uint32_t module, struct map_cache *cache,
-                        struct opened *m)
-{
-    const struct ctp_module *from = profile_module(p, module);
-    const char *path = profile_string(p, from->path);
-    if (from->kind != CTP_MODULE_FILE || !from->build_id_size ||
-        elf_open(path, &m->file, NULL) != CT_OK)
-        return;
-    bool is_it = m->file.build_id_size == from->build_id_size &&
-                 memcmp(m->file.build_id, from->build_id, from->build_id_size) == 0;
-    if (!is_it || map_for_file(cache, path, &m->map, NULL, NULL) != CT_OK) {
-        elf_close(&m->file);
-        return;
-    }
-    if (plan_for_file(cache, path, &m->plan, NULL) != CT_OK) {
-        map_close(&m->map);
-        elf_close(&m->file);
-        return;
-    }
-    above_begin(&m->finder, &m->file, &m->map, &m->plan);
-    m->is_there = true;
-}
-
-static void close_module(struct opened *m)
-{
-    if (!m->is_there)
-        return;
-    above_end(&m->finder);
-    plan_close(&m->plan);
-    map_close(&m->map);
-    elf_close(&m->file);
 }
 
 /* Of all places that training met, why the stack may grow there or not. */
@@ -527,27 +496,33 @@ static void limit_recursions(struct resizing *r, double most_growth)
     free(heights);
 }
 
-static void begin(struct resizing *r, struct map_cache *cache, double most_growth)
+static void begin(struct resizing *r, struct map_cache *cache,
+                  const struct path_resize_limits *limits)
 {
     const struct profile *p = &r->map->profile;
     uint64_t highest = 0, slots = 1024;
     r->modules = must_calloc((size_t)profile_module_count(p) + 1, sizeof *r->modules);
     for (uint32_t i = 0; i < profile_module_count(p); i++)
-        open_module(p, i, cache, &r->modules[i]);
+        path_module_open(p, i, cache, &r->modules[i]);
     key_set_init(&r->keys, 2 * sizeof(uint32_t));
     list_items(r);
     list_frames(r);
+    r->called = must_calloc((size_t)profile_frame_count(p) + 1, sizeof *r->called);
     for (uint32_t i = 0; i < r->count; i++) {
+        const uint32_t place = profile_parent(p, r->items[i].node);
+        if (can_grow(p, place))
+            r->called[profile_node_frame(p, place)] += r->items[i].weight;
         r->out->weight += r->items[i].weight;
         highest = r->items[i].height_bytes > highest ? r->items[i].height_bytes : highest;
     }
     r->out->paths = r->count;
     for (uint32_t i = 0; i < r->count; i++) {
-        uint64_t own = (uint64_t)((double)r->items[i].height_bytes * most_growth) + SLACK_BYTES;
-        uint64_t most = (uint64_t)((double)highest * most_growth);
+        uint64_t own = (uint64_t)((double)r->items[i].height_bytes * limits->growth) + SLACK_BYTES;
+        uint64_t most = (uint64_t)((double)highest * limits->growth);
         r->items[i].most_bytes = own < most ? own : most;
     }
-    limit_recursions(r, most_growth);
+    r->most_calls = (uint64_t)((double)r->out->weight * limits->calls);
+    limit_recursions(r, limits->growth);
     while (slots < 4ul * r->count)
         slots *= 2;
     r->slot_mask = (uint32_t)slots - 1;
@@ -558,7 +533,7 @@ static void begin(struct resizing *r, struct map_cache *cache, double most_growt
 static void end(struct resizing *r)
 {
     for (uint32_t i = 0; i < profile_module_count(&r->map->profile); i++)
-        close_module(&r->modules[i]);
+        path_module_close(&r->modules[i]);
     free(r->modules);
     key_set_free(&r->keys);
     free(r->items);
@@ -568,17 +543,18 @@ static void end(struct resizing *r)
     free(r->allowed);
     free(r->steps);
     free(r->most_steps);
+    free(r->called);
     free(r->slots);
     vec_free(&r->touched);
 }
 
-void path_resize(const struct path_map *map, struct map_cache *cache, double most_growth,
-                 struct path_resize_result *out)
+void path_resize(const struct path_map *map, struct map_cache *cache,
+                 const struct path_resize_limits *limits, struct path_resize_result *out)
 {
     struct resizing r = {.map = map, .out = out};
     const uint64_t from = now_ns();
     *out = (struct path_resize_result){0};
-    begin(&r, cache, most_growth);
+    begin(&r, cache, limits);
     count_places(&r);
     out->before = precision_now(&r);
     for (unsigned round = 0; round < ROUNDS && go_round(&r); round++)

@@ -4,8 +4,9 @@
  *
  * Greedy, by weight: of the heaviest identifier with several paths, the two heaviest are looked at;
  * of the calls that one of them has more often than the other, and of all sizes, the choice is what
- * makes most of all weight precise. It stays if it is better than before. The highest stack that
- * training met must not get higher than by a factor.
+ * makes most of all weight precise. It stays if it is better than before, and worth the time that
+ * the calls take which grow. The highest stack that training met must not get higher than by a
+ * factor.
  */
 #ifndef INFER_PATH_RESIZE_H
 #define INFER_PATH_RESIZE_H
@@ -19,6 +20,7 @@ struct path_precision {
     uint64_t few_paths;     /* or among PATH_FEW */
     uint64_t highest_bytes; /* stack */
     double mean_bytes;      /* by weight */
+    uint64_t calls_weight;  /* of calls that grow */
 };
 
 struct path_resize_result {
@@ -33,8 +35,12 @@ struct path_resize_result {
     bool is_cut; /* it took too long: there is more to be had */
 };
 
-/* `most_growth`: 1.13 is 13% more stack. */
-void path_resize(const struct path_map *map, struct map_cache *cache, double most_growth,
-                 struct path_resize_result *out);
+struct path_resize_limits {
+    double growth; /* of the stack: 1.13 is 13% more */
+    double calls;  /* the share of all weight that is called from where the stack grows */
+};
+
+void path_resize(const struct path_map *map, struct map_cache *cache,
+                 const struct path_resize_limits *limits, struct path_resize_result *out);
 
 #endif

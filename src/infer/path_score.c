@@ -4,6 +4,8 @@
 #include "infer/path_complete.h"
 #include "infer/path_heights.h"
 
+const uint32_t path_degrees[PATH_DEGREES] = {2, 3, PATH_FEW, 10, 20};
+
 /* A profile whose paths are known. It was recorded with the program's own frames: where those of
  * the map have grown, its heights are looked up as if it had been recorded with these. */
 struct truth {
@@ -172,7 +174,8 @@ static void count_answer(struct truth *t, struct path_scores *s, size_t from, ui
         uint64_t n = i == SHARE_PATHS ? 1 : weight;
         score->right[a->quality] += is_right || a->quality == PATH_MISSING ? n : 0;
         score->incorrect[a->quality] += is_right || a->quality == PATH_MISSING ? 0 : n;
-        score->few += is_right && a->candidates.count <= PATH_FEW ? n : 0;
+        for (unsigned k = 0; k < PATH_DEGREES; k++)
+            score->within[k] += is_right && a->candidates.count <= path_degrees[k] ? n : 0;
         score->functions += functions ? n : 0;
         score->degrees += (unsigned __int128)n * a->candidates.count;
         score->answered += a->candidates.count ? n : 0;
@@ -249,6 +252,17 @@ static uint32_t own_of(const struct truth *t, uint32_t node)
     return path_heights_own(&t->heights, node);
 }
 
+/* What frames that grow do to the stack; the chain is that of the context. */
+static void count_stack(const struct truth *t, struct path_scores *out, uint64_t height,
+                        uint64_t weight)
+{
+    const uint64_t grown = height + growth_above(t, 0);
+    out->highest_bytes = height > out->highest_bytes ? height : out->highest_bytes;
+    out->highest_grown_bytes = grown > out->highest_grown_bytes ? grown : out->highest_grown_bytes;
+    out->bytes += (double)height * (double)weight;
+    out->grown_bytes += (double)grown * (double)weight;
+}
+
 static void take_context(struct truth *t, struct path_scores *out, uint32_t node,
                          uint64_t window_bytes)
 {
@@ -258,6 +272,7 @@ static void take_context(struct truth *t, struct path_scores *out, uint32_t node
         return;
     out->by[SHARE_PATHS].total++;
     out->by[SHARE_WEIGHT].total += value;
+    count_stack(t, out, profile_value(t->profile, t->heights.metric, own), value);
     score_context(t, out, node, own, window_bytes, value);
 }
 
@@ -274,6 +289,8 @@ int path_score(const struct path_map *map, const struct profile *truth, const ch
     CT_TRY(truth_begin(&t, map, truth, weight, err));
     for (unsigned pass = 0; pass < 2; pass++) { /* what is missing tells of the others */
         *out = (struct path_scores){.unit = unit_of(&t)};
+        for (uint32_t i = 0; i < map->count; i++)
+            out->trained += map->contexts[i].searched == PATH_BY_TRAINING;
         for (uint32_t i = 0; i < truth->node_count; i++)
             take_context(&t, out, i, window_bytes);
         path_answer_settle(&t.answer);

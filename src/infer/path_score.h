@@ -10,12 +10,16 @@
 /* By paths, each of which counts once, and by their weight. */
 enum path_share { SHARE_PATHS, SHARE_WEIGHT, PATH_SHARES };
 
+/* Degrees of ambiguity up to which answers are counted. */
+enum { PATH_DEGREES = 5 };
+extern const uint32_t path_degrees[PATH_DEGREES];
+
 struct path_score {
     uint64_t total;
     uint64_t walked;                    /* the window reaches the end of the stack */
     uint64_t right[PATH_QUALITIES];     /* answers that have the true path */
     uint64_t incorrect[PATH_QUALITIES]; /* answers that do not */
-    uint64_t few;                       /* the true path is one of PATH_FEW at most */
+    uint64_t within[PATH_DEGREES];      /* the true path is one of so many at most */
     uint64_t functions;                 /* one path, and the true one, where places of calls in one
                                            function are not told apart */
     unsigned __int128 degrees;          /* sum of the number of paths, over answers with any */
@@ -25,6 +29,9 @@ struct path_score {
 struct path_scores {
     struct path_score by[PATH_SHARES];
     uint32_t most_paths;
+    uint64_t trained; /* paths that training met */
+    uint64_t highest_bytes, highest_grown_bytes;
+    double bytes, grown_bytes; /* of stack, times weight */
     uint64_t lookups;
     uint64_t lookup_ns, lookup_cycles; /* of all; cycles of the time stamp counter */
     const char *unit;                  /* of the weight */

@@ -35,7 +35,7 @@ END
 gcc -g -O1 -fno-optimize-sibling-calls -o program program.c || exit 1
 "$CALLTRAIL" record --no-lines --quiet --engine exact --height -o exact.ctp ./program >plain || exit 1
 holds trained "$CALLTRAIL" infer --train -o program.map exact.ctp
-holds resized "$CALLTRAIL" infer --resize -o grown.map program.map
+holds resized "$CALLTRAIL" infer --resize --calls 60 -o grown.map program.map
 cp out said
 "$CALLTRAIL" infer --score program.map exact.ctp >before 2>/dev/null
 "$CALLTRAIL" infer --score grown.map exact.ctp >after 2>/dev/null
@@ -65,6 +65,10 @@ refused resize-by-what-does-not-grow 2 'no frames grow in it' record --engine in
 refused resize-by-another-engine 2 '--resize requires --engine infer' record --resize grown.map true
 refused resize-from-outside 2 '--resize cannot be combined with --outside' record --engine infer --resize grown.map --outside true
 refused resize-with-events 2 '--resize can be combined with -e cpu only' record --engine infer --resize grown.map -e wall true
+refused calls-of-nothing 2 '--calls requires --resize' infer --calls 2 program.map exact.ctp
+refused calls-of-less 2 'not a number from 0 to 100' infer --resize --calls -1 -o x.map program.map
+"$CALLTRAIL" infer --resize --calls 0 -o same.map program.map >out 2>err
+if grep -q '^0 of these calls' out; then ok no-calls; else fail no-calls "$(cat out err)"; fi
 holds without-growth "$CALLTRAIL" infer --resize --growth 1 -o same.map program.map
 
 # ---- What the program does is the same; what is recorded has other heights, and these are told apart.

@@ -122,7 +122,11 @@ with two registers:
   missing                                     0.00%      0.00%
   incorrect                                   0.00%      0.00%
     said to be precise                        0.00%      0.00%
+  right among at most 2 paths                66.67%     72.22%
+  right among at most 3 paths               100.00%    100.00%
   right among at most 5 paths               100.00%    100.00%
+  right among at most 10 paths              100.00%    100.00%
+  right among at most 20 paths              100.00%    100.00%
   precise, by functions without places       66.67%     72.22%
   degree of ambiguity, mean                    1.89       1.69
     and at most                                   3
@@ -138,7 +142,11 @@ with two registers:
   missing                                    22.22%     27.78%
   incorrect                                  22.22%      5.56%
     said to be precise                        0.00%      0.00%
+  right among at most 2 paths                55.56%     66.67%
+  right among at most 3 paths                55.56%     66.67%
   right among at most 5 paths                55.56%     66.67%
+  right among at most 10 paths               55.56%     66.67%
+  right among at most 20 paths               55.56%     66.67%
   precise, by functions without places       44.44%     44.44%
   degree of ambiguity, mean                    1.43       1.38
     and at most                                   2

@@ -621,7 +621,7 @@ static void scores_are_counts_of_answers(void **state)
         assert_int_equal(path_score(&map, &truth, NULL, 0, &s, &err), CT_OK);
         assert_int_equal(s.by[SHARE_WEIGHT].total, calls);
         assert_int_equal(s.by[SHARE_PATHS].total, p.count - 1);
-        assert_int_equal(s.by[SHARE_WEIGHT].few, few);
+        assert_int_equal(s.by[SHARE_WEIGHT].within[2], few);
         for (unsigned q = 0; q < PATH_QUALITIES; q++) {
             assert_int_equal(s.by[SHARE_WEIGHT].right[q], right[q]);
             assert_int_equal(s.by[SHARE_WEIGHT].incorrect[q], wrong[q]);
