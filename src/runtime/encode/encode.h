@@ -36,6 +36,7 @@
 #ifndef RUNTIME_ENCODE_H
 #define RUNTIME_ENCODE_H
 
+#include "base/page.h"
 #include "runtime/edit/called.h"
 #include "runtime/encode/encode_format.h"
 #include "runtime/encode/graph.h"
@@ -62,7 +63,7 @@ enum {
     WORDS_MASK = WORDS_SPAN - 8,
     WORDS_SHIFT = 2048 + 64,
     WORDS_PLACE = WORDS_SPAN + 1024 + 64,
-    WORDS_MAPPED = 2 * WORDS_SPAN + 4096
+    WORDS_MAPPED = 2 * WORDS_SPAN + PAGE_BYTES
 };
 
 static_assert(WORDS_SHIFT + WORDS_PLACE + WORDS_SPAN <= WORDS_MAPPED, "they fit");

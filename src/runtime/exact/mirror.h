@@ -2,6 +2,7 @@
 #ifndef RUNTIME_EXACT_MIRROR_H
 #define RUNTIME_EXACT_MIRROR_H
 
+#include "base/page.h"
 #include "runtime/exact/exact.h"
 
 /*
@@ -23,7 +24,7 @@ enum {
     MIRROR_MASK = MIRROR_SPAN - 8,
     MIRROR_SHIFT = 2048 + 64,
     MIRROR_RECORDS = MIRROR_SPAN + 1024 + 64,
-    MIRROR_MAPPED = 2 * MIRROR_SPAN + 4096
+    MIRROR_MAPPED = 2 * MIRROR_SPAN + PAGE_BYTES
 };
 
 static_assert(MIRROR_SHIFT + MIRROR_RECORDS + MIRROR_SPAN <= MIRROR_MAPPED, "they fit");
