@@ -20,9 +20,12 @@ struct process_name {
     uint32_t pid, command;
 };
 
+/* A thread may go on with the record of one that has ended, and then has another number: what stays
+ * is when the first of them began. Of those that began at one time, which it is: they stay in the
+ * order in which the recorder met them. */
 struct thread_name {
     uint64_t start_ns;
-    uint32_t process, tid;
+    uint32_t process, which;
 };
 
 struct root_name {
@@ -70,11 +73,20 @@ static void name_threads(struct slice *s, struct slice_side *side)
         struct process_name name = {process->start_ns, process->pid, text(s, p, process->command)};
         side->processes[i] = key_set_add(&s->processes, &name);
     }
+    struct key_set begun; /* in this snapshot: names of threads, as if each were the first */
+    VEC(uint32_t) counts = {0};
+    key_set_init(&begun, sizeof(struct thread_name));
     for (uint32_t i = 0; i < profile_thread_count(p); i++) {
         const struct ctp_thread *t = profile_thread(p, i);
-        struct thread_name name = {t->start_ns, side->processes[t->process], t->tid};
+        struct thread_name name = {t->start_ns, side->processes[t->process], 0};
+        uint32_t number = key_set_add(&begun, &name);
+        if (number == counts.count)
+            vec_push(&counts, 0);
+        name.which = counts.items[number]++;
         side->threads[i] = key_set_add(&s->threads, &name);
     }
+    vec_free(&counts);
+    key_set_free(&begun);
 }
 
 static void name_contexts(struct slice *s, struct slice_side *side)

@@ -46,6 +46,16 @@ i = json.load(sys.stdin)
 print(i["slice_start_ns"], i["slice_end_ns"])'; done; }
 if times | awk 'NR > 1 && $1 != end { exit 1 } { end = $2 }'; then ok no-gaps; else fail no-gaps "$(times)"; fi
 
+# Threads that go on with the records of others, under other numbers.
+export THREADS_ENDED=1100
+begin --every 0.2s --keep reused
+are_taken() { has_slices reused 4 || grep -q 'no slice' err; }
+wait_for are_taken
+finish
+unset THREADS_ENDED
+"$CALLTRAIL" merge -o sum.ctp reused/*.ctp
+same slices-of-threads-that-go-on calltrail.ctp sum.ctp
+
 "$CALLTRAIL" record --every 0.3s --keep whole ./burn 0.2 >out 2>err
 status=$?
 if [ $status -eq 7 ] && [ "$(cat out)" = 'done' ] && [ ! -s err ]; then ok program-as-ever; else fail program-as-ever "$status $(cat out err)"; fi
