@@ -71,3 +71,21 @@ usage "words" "--max-ids: 'many' is not from 1 to 2147483647" --engine encode --
 usage "renumber" "--renumber: '-1' is not from 1 to 2147483647" --engine encode --renumber -1
 usage "perf events" "perf events cannot be combined with --engine encode" --engine encode -e perf:instructions
 usage "another engine" "record: --max-ids requires --engine encode" --max-ids 5
+
+# Unwinders ask the linker for each frame, through the stand-in for that: no context has to be found by a walk for it.
+cat >walks.c <<'C'
+#include <execinfo.h>
+static int __attribute__((noipa)) deeper(int depth)
+{
+    void *frames[64];
+    int count = 0;
+    for (int i = 0; depth == 0 && i < 200; i++)
+        count += backtrace(frames, 64);
+    return depth ? deeper(depth - 1) + 1 : count;
+}
+int main(void) { return deeper(20) < 200 * 20; }
+C
+gcc -O2 -fno-optimize-sibling-calls -o walks walks.c || exit 1
+"$calltrail" record --no-lines --engine encode -o walks.ctp ./walks
+check "backtrace: frames" 0 $?
+check "backtrace: few walks" 1 "$(($(fact encode_resyncs walks.ctp) < 2000))"
