@@ -3,6 +3,7 @@
  */
 #include "cli/commands.h"
 
+#include "cli/encoding_text.h"
 #include "profile/profile.h"
 #include "report/sheet.h"
 #include "report/terminal.h"
@@ -15,7 +16,7 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "usage: calltrail info [--all] [--json] [--check] [FILE]\n"
+    "usage: calltrail info [--all] [--json] [--check] [--encoding] [FILE]\n"
     "\n"
     "Prints what a profile holds: what ran, what was measured and how well, and the size of the\n"
     "tree. FILE is calltrail.ctp when it is not given.\n"
@@ -23,6 +24,9 @@ static const char usage[] =
     "  --all    every fact, under the names that they have in the file\n"
     "  --json   everything, as JSON\n"
     "  --check  first check all of the file, byte by byte; a damaged file is an error\n"
+    "  --encoding\n"
+    "           how contexts were encoded (--engine encode), or would be by who knows all\n"
+    "           calls before the program runs (--engine exact)\n"
     "  --help   this text\n";
 
 struct options {
@@ -30,6 +34,7 @@ struct options {
     bool all;
     bool json;
     bool check;
+    bool encoding;
 };
 
 /* On a terminal no line is longer than it is wide. */
@@ -57,7 +62,9 @@ static int print_profile(const struct options *options, struct ct_error *err)
         options->check ? profile_validate(&profile, err) : profile_validate_tables(&profile, err);
     if (status == CT_OK)
         status = profile_verify_values(&profile, CTP_NONE, err);
-    if (status == CT_OK) {
+    if (status == CT_OK && options->encoding) {
+        status = encoding_print(&profile, stdout, err);
+    } else if (status == CT_OK) {
         if (options->json)
             profile_print_json(&profile, stdout);
         else
@@ -70,11 +77,9 @@ static int print_profile(const struct options *options, struct ct_error *err)
 int cmd_info(int argc, char **argv)
 {
     static const struct option long_options[] = {
-        {"all", no_argument, NULL, 'a'},
-        {"json", no_argument, NULL, 'j'},
-        {"check", no_argument, NULL, 'c'},
-        {"help", no_argument, NULL, 'h'},
-        {0},
+        {"all", no_argument, NULL, 'a'},   {"json", no_argument, NULL, 'j'},
+        {"check", no_argument, NULL, 'c'}, {"encoding", no_argument, NULL, 'e'},
+        {"help", no_argument, NULL, 'h'},  {0},
     };
     struct options options = {.path = "calltrail.ctp"};
     optind = 1;
@@ -90,6 +95,9 @@ int cmd_info(int argc, char **argv)
             break;
         case 'c':
             options.check = true;
+            break;
+        case 'e':
+            options.encoding = true;
             break;
         case 'h':
             fputs(usage, stdout);

@@ -89,3 +89,34 @@ gcc -O2 -fno-optimize-sibling-calls -o walks walks.c || exit 1
 "$calltrail" record --no-lines --engine encode -o walks.ctp ./walks
 check "backtrace: frames" 0 $?
 check "backtrace: few walks" 1 "$(($(fact encode_resyncs walks.ctp) < 2000))"
+
+# How contexts are encoded while a program runs, and how they would be by who knows all calls: worked out by hand.
+"$calltrail" info --encoding own.ctp >encoding
+check "info: as the facts" "$(fact encode_edges own.ctp), $(fact encode_coded_edges own.ctp) with a code, $(fact encode_back_edges own.ctp) that" \
+    "$(sed -n 's/^  edges *\(.*\) close a cycle/\1/p' encoding)"
+check "info: progress" 1 "$(($(grep -cE '^  +[0-9]+\.[0-9]{3}( +[0-9]+){6}$' encoding) >= 1))"
+depths=$(sed '1,/^Samples/d' encoding | awk '{ sum += $2 } END { print sum }')
+check "info: depths" 1 "$((depths > 0 && depths <= $(fact samples own.ctp)))"
+cat >known.c <<'C'
+#define NOINLINE __attribute__((noipa))
+static NOINLINE int b(int depth) { return depth ? b(depth - 1) + 1 : 0; } /* closes a cycle: 12 calls */
+static NOINLINE int a(int n) { return b(n) + 3 * b(n + 0); }              /* two places, 3 calls each */
+__attribute__((force_align_arg_pointer)) void _start(void)
+{
+    int sum = 0;
+    for (volatile int i = 0; i < 3; i++)
+        sum += a(2);
+    __asm__ volatile("syscall" : : "a"(231), "D"(sum == 1)); /* exit_group */
+}
+C
+gcc -O1 -nostartfiles -fno-optimize-sibling-calls -o known known.c || exit 1
+"$calltrail" record --no-lines --engine exact --modules known -o known.ctp ./known
+"$calltrail" info --encoding known.ctp | sed -E '/a second/s/, .*//; s/ +/ /g' >encoding
+expected=$(printf '%s\n' "Encoding by who knows all calls before (PCCE)" " functions (nodes) 2" " edges 4, 1 that close a cycle" \
+    " numbers (maxID) 2" " calls 21" " on edges that add 0 6 (28.6%)" " that add something 3 (14.3%)" \
+    " that push (ccStack) 12 (57.1%)" " pushed contexts 0.9 on average" "" \
+    "Calls by the depth of the stack of contexts that were pushed" " 0 9 42.9%" " 1 6 28.6%" " 2 6 28.6%")
+check "info: known" "$expected" "$(cat encoding)"
+"$calltrail" record --no-lines -o sampled.ctp ./known
+"$calltrail" info --encoding sampled.ctp 2>said
+check "info: neither" "1 1" "$? $(grep -c 'it has no counted calls' said)"

@@ -268,7 +268,8 @@ struct encode_thread {
     struct pushed_call *pushed;
     struct thread *thread;
     struct encode_counts *counts;
-    uint32_t number; /* not the guest's: this is the child of a fork */
+    struct encode_history *history; /* NULL: it has none */
+    uint32_t number;                /* not the guest's: this is the child of a fork */
     uint64_t root_word;
     uint64_t pending;               /* calls on edges that may get a code, and have none yet */
     uint64_t slow;                  /* calls on the slow path since the last numbering */

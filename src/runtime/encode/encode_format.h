@@ -38,6 +38,24 @@ static_assert(sizeof(struct encode_counts) <= 8 * ENGINE_THREAD, "it has its pla
 struct encode_process {
     _Atomic uint32_t first_log; /* place of a list, newest first */
     _Atomic uint32_t log_count;
+    _Atomic uint32_t first_history; /* likewise */
+    _Atomic uint32_t history_count;
+};
+
+/* How a thread's encoding went on; of the first threads that had their contexts numbered. */
+enum { MOST_HISTORIES = 64, HISTORY_DEPTHS = 32, HISTORY_STEPS = 64 };
+
+struct encode_step { /* a numbering */
+    uint64_t at_ns;  /* CLOCK_MONOTONIC */
+    uint32_t functions, edges, coded_edges, entries;
+    uint64_t ids, pushes;
+};
+
+struct encode_history {
+    uint32_t next;
+    _Atomic uint32_t count;          /* of the steps; when they are full, every second one goes */
+    uint64_t depths[HISTORY_DEPTHS]; /* samples by their entries; the last: so many and more */
+    struct encode_step steps[HISTORY_STEPS];
 };
 
 static_assert(sizeof(struct encode_process) <= 8 * ENGINE_PROCESS, "it has its place");

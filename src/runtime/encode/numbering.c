@@ -3,6 +3,7 @@
  * the old numbers to the new ones.
  */
 #include "arch/x86_64/syscall.h"
+#include "runtime/arena.h"
 #include "runtime/encode/here.h"
 
 #include <string.h>
@@ -74,6 +75,43 @@ static void count_all_hits(struct encode_thread *t)
             count_hits(t, &t->pushed[i]);
 }
 
+static void begin_history(struct encode_thread *t)
+{
+    struct encode_process *p = encode_process_in(guest->arena);
+    if (p->history_count >= MOST_HISTORIES ||
+        __atomic_fetch_add((uint32_t *)&p->history_count, 1, __ATOMIC_RELAXED) >= MOST_HISTORIES)
+        return;
+    struct encode_history *h = arena_take(sizeof *h);
+    if (!h)
+        return;
+    h->next = p->first_history;
+    while (!__atomic_compare_exchange_n((uint32_t *)&p->first_history, &h->next, arena_place(h),
+                                        false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        ;
+    t->history = h;
+}
+
+static void note_step(struct encode_thread *t)
+{
+    struct encode_history *h = t->history;
+    const struct encode_counts *c = t->counts;
+    if (!h)
+        return;
+    if (h->count == HISTORY_STEPS) {
+        for (uint32_t i = 0; i < HISTORY_STEPS / 2; i++)
+            h->steps[i] = h->steps[2 * i];
+        h->count = HISTORY_STEPS / 2;
+    }
+    h->steps[h->count] = (struct encode_step){.at_ns = clock_ns(CLOCK_MONOTONIC),
+                                              .functions = t->contexts.graph.function_count,
+                                              .edges = t->contexts.graph.edge_count,
+                                              .coded_edges = (uint32_t)c->coded_edges,
+                                              .entries = t->contexts.entry_count - 1,
+                                              .ids = c->ids,
+                                              .pushes = c->pushes};
+    h->count++;
+}
+
 static void number_anew(struct encode_thread *t)
 {
     struct graph *g = &t->contexts.graph;
@@ -95,6 +133,9 @@ static void number_anew(struct encode_thread *t)
     counts->numbering_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
     if (t->here)
         encode_here_numbered(t);
+    if (counts->numberings == 1)
+        begin_history(t);
+    note_step(t);
     t->pending = t->slow = 0;
     if (t->crowded >= t->crowded_most)
         t->crowded_most *= 4;

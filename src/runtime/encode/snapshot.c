@@ -75,6 +75,14 @@ static uint32_t node_of(struct encode_thread *e, struct thread *t, const struct 
     return node;
 }
 
+static void count_depth(struct encode_thread *e, uint64_t word, uint64_t weight)
+{
+    uint32_t depth = word_entry(word) ? entry_at(&e->contexts, word_entry(word))->depth : 0;
+    e->counts->entry_depth += depth;
+    if (e->history)
+        e->history->depths[depth < HISTORY_DEPTHS ? depth : HISTORY_DEPTHS - 1] += weight;
+}
+
 static void count_sample(struct encode_thread *e, struct thread *t, const struct met *m,
                          uint64_t weight)
 {
@@ -91,8 +99,7 @@ static void count_sample(struct encode_thread *e, struct thread *t, const struct
     if (!is_known)
         return;
     e->counts->frames_walked += m->known;
-    if (word_entry(m->word))
-        e->counts->entry_depth += entry_at(&e->contexts, word_entry(m->word))->depth;
+    count_depth(e, m->word, weight);
 }
 
 bool encode_sample(struct thread *t, const ucontext_t *context, uint64_t ticks)
