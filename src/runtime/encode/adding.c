@@ -28,9 +28,10 @@
  *     pop rax
  *     jmp the callee
  *
- * An indirect site saves rdx as well, and compares its target with the one that the step is for;
- * where it is another, it looks in a table. Edges without a code have no numbers: a call on one of
- * these looks in another table, by the caller's word and the site, for where it led before.
+ * A tail jump's stub begins some words further down (TAIL_GAP_WORDS), and comes back before the
+ * end. An indirect site saves rdx as well, and compares its target with the one that the step is
+ * for; where it is another, it looks in a table. Edges without a code have no numbers: a call on
+ * one of these looks in another table, by the caller's word and the site, for where it led before.
  *
  * No register changes but the flags, which are dead at a call, as in engine exact's stubs.
  */
@@ -50,6 +51,12 @@ ALWAYS_INLINE bool is_indirect(const struct plan_site *s)
     return s->kind == SITE_CALL_INDIRECT || s->kind == SITE_TAIL_INDIRECT;
 }
 
+/* Below an indirect site's target. */
+ALWAYS_INLINE unsigned gap_bytes(const struct plan_site *s)
+{
+    return is_tail(s) ? 8 * TAIL_GAP_WORDS : 0;
+}
+
 /* --- the common code -------------------------------------------------------------------------- */
 
 void encode_slow_entry(void) __attribute__((visibility("hidden")));
@@ -65,7 +72,23 @@ static void write_common(struct emitter *e)
 /* From rsp, behind these registers, and an indirect site's target. */
 ALWAYS_INLINE unsigned new_slot_at(const struct plan_site *s)
 {
-    return is_indirect(s) ? 32 : 16;
+    return (is_indirect(s) ? 32 : 16) + gap_bytes(s);
+}
+
+/* mov rdx, [an indirect site's target]: it lies above the three registers. */
+ALWAYS_INLINE void emit_target_in_rdx(struct emitter *e, const struct plan_site *s)
+{
+    EMIT(e, "\x48\x8b\x54\x24");
+    emit_u8(e, 24 + gap_bytes(s));
+}
+
+ALWAYS_INLINE void emit_gap(struct emitter *e, const struct plan_site *s)
+{
+    if (!is_tail(s))
+        return;
+    EMIT(e, "\x48\x8d\x64\x24"); /* lea rsp, [rsp - …] */
+    emit_u8(e, 256 - 8 * TAIL_GAP_WORDS);
+    emit_words(e, TAIL_GAP_WORDS);
 }
 
 /* lea rax, [the function's own slot], with `pushed` bytes on the stack that were not there before.
@@ -118,9 +141,13 @@ ALWAYS_INLINE void emit_enter(struct emitter *e, const struct plan_site *s)
 ALWAYS_INLINE void emit_leave(struct emitter *e, const struct edited_module *m,
                               const struct plan_site *s)
 {
-    if (is_indirect(s)) {                /* no signal writes to the 128 bytes below rsp */
-        EMIT(e, "\x48\x8d\x64\x24\x08"); /* lea rsp, [rsp + 8] */
-        emit_words(e, -1);
+    const unsigned behind = gap_bytes(s) + (is_indirect(s) ? 8 : 0);
+    if (behind) {
+        EMIT(e, "\x48\x8d\x64\x24"); /* lea rsp, [rsp + …] */
+        emit_u8(e, behind);
+        emit_words(e, -(int)behind / 8);
+    }
+    if (is_indirect(s)) {            /* no signal writes to the 128 bytes below rsp */
         EMIT(e, "\xff\x64\x24\xf8"); /* jmp [rsp - 8] */
     } else if (s->got) {
         EMIT(e, "\xff\x25"); /* jmp [got] */
@@ -200,8 +227,9 @@ ALWAYS_INLINE unsigned emit_pushed(struct emitter *e, const struct plan_site *s,
     emit_u32(e, site);
     EMIT(e, "\xf2\x48\x0f\x38\xf1\xc8"); /* crc32 rcx, rax */
     if (is_indirect(s))
-        EMIT(e, "\x48\x8b\x54\x24\x18"       /* mov rdx, [rsp + 24]: target */
-                "\xf2\x48\x0f\x38\xf1\xca"); /* crc32 rcx, rdx */
+        emit_target_in_rdx(e, s);
+    if (is_indirect(s))
+        EMIT(e, "\xf2\x48\x0f\x38\xf1\xca"); /* crc32 rcx, rdx */
     EMIT(e, "\x81\xe1");                     /* and ecx, entries - 1 */
     emit_u32(e, PUSHED_CALLS - 1);
     EMIT(e, "\xc1\xe1\x06"           /* shl ecx, 6 */
@@ -229,7 +257,8 @@ ALWAYS_INLINE void emit_fast(struct emitter *e, const struct edited_module *m,
                              const struct plan_site *s, uint32_t site)
 {
     const bool indirect = is_indirect(s);
-    const int32_t pushed = (indirect ? 32 : 16) + (is_tail(s) ? 0 : 8);
+    const int32_t pushed = (int32_t)new_slot_at(s) + (is_tail(s) ? 0 : 8);
+    emit_gap(e, s);
     emit_push_rax(e);
     emit_push_rcx(e);
     if (indirect)
@@ -251,8 +280,8 @@ ALWAYS_INLINE void emit_fast(struct emitter *e, const struct edited_module *m,
     emit_code_field(e, MODRM_RAX, site, offsetof(struct site_code, numbers));
     uint8_t *not_its = emit_near(e, 0x83);
     if (indirect) {
-        EMIT(e, "\x48\x8b\x54\x24\x18" /* mov rdx, [rsp + 24]: target */
-                "\x48\x3b");           /* cmp rdx, [target] */
+        emit_target_in_rdx(e, s);
+        EMIT(e, "\x48\x3b"); /* cmp rdx, [target] */
         emit_code_field(e, MODRM_RDX, site, offsetof(struct site_code, target));
         another = emit_near(e, 0x85);
     }
@@ -302,6 +331,7 @@ static void write_site(struct emitter *e, const struct edited_module *m, const s
     if (is_fast(s, site)) {
         emit_fast(&copy, m, s, site);
     } else {
+        emit_gap(&copy, s);
         emit_push_rax(&copy);
         emit_push_rcx(&copy);
         emit_push_rdx(&copy);

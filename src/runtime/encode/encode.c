@@ -295,13 +295,14 @@ ALWAYS_INLINE void call_at(const struct slow_frame *f, struct call *c)
     c->site = s;
     c->number = number;
     c->is_tail = s->kind >= SITE_TAIL;
-    c->new_slot = (uint64_t)(uintptr_t)&f->above[indirect];
+    const unsigned gap = c->is_tail ? TAIL_GAP_WORDS : 0;
+    c->new_slot = (uint64_t)(uintptr_t)&f->above[gap + indirect];
     c->sp = c->new_slot + (c->is_tail ? 0 : 8);
     c->slot = s->slot_base == SLOT_RSP   ? c->sp + (uint64_t)(int64_t)s->slot_bytes
               : s->slot_base == SLOT_RBP ? f->rbp + (uint64_t)(int64_t)s->slot_bytes
                                          : 0;
     uint32_t offset = c->is_tail ? s->offset : s->offset + s->length;
-    c->target = indirect ? f->above[0] : site_target(m, s);
+    c->target = indirect ? f->above[gap] : site_target(m, s);
     c->ret = m->base + offset;
     c->site_key = KEY_MAKE(m->module_id, c->is_tail ? KEY_IS_PC : 0, offset);
 }

@@ -127,6 +127,13 @@ enum {
     PUSHED_CALLS = 1 << 16
 };
 
+/*
+ * The stub of a tail jump leaves so many words below the stack pointer as they are. The caller's
+ * registers have been taken from there, but its unwind table still says that they are saved there,
+ * and an unwinder that comes from a handler of a signal in the stub believes that.
+ */
+enum { TAIL_GAP_WORDS = 8 };
+
 /* What stubs reach through %fs. */
 struct encode_state {
     char *words; /* the mirror's first tag */
