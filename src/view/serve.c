@@ -3,6 +3,7 @@
 #include "profile/time_range.h"
 #include "query/view.h"
 #include "view/closer_look.h"
+#include "view/connections.h"
 #include "view/microhttpd.h"
 #include "view/page_assets.h"
 
@@ -15,7 +16,6 @@
 enum {
     PROFILES_MAX = 2,
     TOKEN_BYTES = 16,
-    CONNECTIONS_MAX = 128,
     TIMEOUT_SECONDS = 20,      /* of a connection that says nothing */
     REQUEST_BYTES_MAX = 65536, /* of one connection: a longer address is refused */
 };
@@ -32,6 +32,7 @@ struct page_server {
     char token[2 * TOKEN_BYTES + 1];
     char host[32], local_host[32]; /* what a browser calls this server */
     char *address;
+    struct connections connections;
 };
 
 /* ---- Answers --------------------------------------------------------------------------------- */
@@ -212,6 +213,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
 {
     const struct page_server *server = context;
     const char *path = behind_token(server, url);
+    connections_asked(connection);
     (void)version, (void)upload, (void)request;
     if (!path || !is_for_us(server, connection))
         return answer_text(connection, MHD_HTTP_FORBIDDEN, "forbidden\n");
@@ -264,6 +266,7 @@ static int listen_at(struct page_server *server, uint16_t port, struct ct_error 
         MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ERROR_LOG, 0, NULL, NULL, handle,
         server, MHD_OPTION_EXTERNAL_LOGGER, say_nothing, NULL, MHD_OPTION_SOCK_ADDR,
         (struct sockaddr *)&here, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+        MHD_OPTION_NOTIFY_CONNECTION, connections_notify, &server->connections,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_SECONDS,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES_MAX, MHD_OPTION_END);
     const union MHD_DaemonInfo *info =

@@ -10,7 +10,7 @@ holds html-is-one-file sh -c '! grep -qE "(src|href)=\"?(https?:)?//" page.html 
 holds html-to-a-stream sh -c '"$0" html -o - small.ctp | cmp - page.html' "$CALLTRAIL"
 holds html-of-two "$CALLTRAIL" html -o two.html small.ctp small.ctp
 holds html-of-two-has-both sh -c '[ "$(grep -c "class=\"data\"" two.html)" -eq 2 ]'
-refused html-three-files 2 'two files at most' html a b c
+refused html-three-files 2 'at most two files' html a b c
 refused html-bad-share 2 'is not from 0 to 100' html --min-share 101 small.ctp
 refused html-no-file 1 'none.ctp' html none.ctp -o x.html
 refused html-no-profile 1 'page.html' html -o x.html page.html
@@ -172,6 +172,23 @@ for i in range(60):
     connection.sendall(f"GET /{token}/da".encode() if i % 2 else b"")
     half.append(connection)
 check("beside-half-requests", get(f"/{token}/"), 200)
+# Far more than it takes at once: those that asked for nothing go first, and it does not wait for them to time out.
+for i in range(600):
+    connection = socket.create_connection(("127.0.0.1", port), 60)
+    connection.sendall(f"GET /{token}/da".encode())
+    half.append(connection)
+check("beside-many-half-requests", get(f"/{token}/"), 200)
+ended = 0
+for connection in half[:500]:  # the oldest
+    connection.settimeout(60)
+    try:
+        ended += connection.recv(1) == b""
+    except ConnectionResetError:
+        ended += 1
+check("half-requests-end", ended, 500)
+for connection in half:
+    connection.close()
+check("after-half-requests", get(f"/{token}/"), 200)
 chance = random.Random(7)
 request = f"GET /{token}/data?zoom=1.2&thread=1000 HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode()
 for _ in range(400):
