@@ -52,7 +52,7 @@ static bool read_rule(struct look *l)
 {
     const struct map_tables *tables = &l->finder->map->tables;
     int64_t row = map_find_row(tables, l->offset);
-    if (row < 0 || map_find_correction(tables, l->offset))
+    if (row < 0 || map_find_correction(tables, l->offset)) /* what the rows say is wrong */
         return false;
     l->rule = map_spell_rule(tables, (uint32_t)row);
     for (unsigned i = 0; i < AT_COUNT; i++)
@@ -302,9 +302,10 @@ static enum above look_at(struct look *l)
                                whole_of(f, f->parts.items[i]) == l->function;
              i++) {
             const struct map_function *part = &f->map->functions[f->parts.items[i]];
-            found = map_find_unmarkable(&f->map->tables, part->start)
-                        ? ABOVE_RETURN
-                        : each_instruction(l, part, again);
+            const struct map_range *range = map_find_unmarkable(&f->map->tables, part->start);
+            found = !range         ? each_instruction(l, part, again)
+                    : range->value ? ABOVE_RETURN
+                                   : ABOVE_JUMPS;
         }
     }
     return found;

@@ -55,6 +55,8 @@ FUNCTION(jumps_to_argument, "jmp argument");
 FUNCTION(jumps_and_jumps, "jmp jumps_to_argument");
 FUNCTION(jumps_anywhere, "jmp *%rdi");
 FUNCTION(without_rows, ".cfi_undefined rip\nret");
+FUNCTION(rows_that_lie, "push %rax\n.cfi_def_cfa_offset 48\nmov 16(%rsp), %eax\npop %rdx\n"
+                        ".cfi_def_cfa_offset 8\nret");
 FUNCTION(calls, FRAME "call plain\ncall argument\ncall *%rax\ncall *8(%rdi)\n" UNFRAME "ret");
 
 static char folder[64];
@@ -132,6 +134,7 @@ static void functions(void **state)
                 {"jumps_to_argument", ABOVE_JUMPS},
                 {"jumps_and_jumps", ABOVE_JUMPS},
                 {"jumps_anywhere", ABOVE_JUMPS},
+                {"rows_that_lie", ABOVE_NO_ROWS},
                 {"without_rows", ABOVE_NO_START}};
     for (unsigned round = 0; round < 2; round++) /* the second time it is known */
         for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++)
