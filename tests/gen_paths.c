@@ -18,8 +18,10 @@
  *     heights.ctp   as record --engine infer writes it: leaf at 96 (100 ns) and at 112 (10 ns),
  * work at 64 (50 ns), main all known (7 ns), and other:a > leaf at 64 (20 ns), where the window had
  * held a caller new.ctp       the same, and leaf at 128 (3 ns), which no run had
+ *     grown.map     of exact.ctp, with 16 bytes more where other:a calls: that leaf is at 112
  */
 #include "base/key_set.h"
+#include "infer/path_train.h"
 #include "profile/profile.h"
 
 #include <stdio.h>
@@ -171,6 +173,25 @@ static void write_heights(const char *folder, const char *name, bool is_new)
     end(&t, 1, metrics, units);
 }
 
+/* Where other:a calls, the stack grows by 16. */
+static void write_grown(const char *folder)
+{
+    struct ct_error err;
+    struct growth growth;
+    char from[4096], to[4096];
+    struct path_trainer *t = path_train_begin(NULL);
+    snprintf(from, sizeof from, "%s/exact.ctp", folder);
+    snprintf(to, sizeof to, "%s/grown.map", folder);
+    if (path_train_add(t, from, &err) != CT_OK ||
+        growth_parse("0107 310 16\n", to, &growth, &err) != CT_OK ||
+        path_train_write_grown(t, &growth, to, &err) != CT_OK) {
+        fprintf(stderr, "%s\n", err.text);
+        exit(1);
+    }
+    growth_free(&growth);
+    path_train_free(t);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2)
@@ -181,5 +202,6 @@ int main(int argc, char **argv)
     write_exact(argv[1], "no-calls.ctp", 1, true, false);
     write_heights(argv[1], "heights.ctp", false);
     write_heights(argv[1], "new.ctp", true);
+    write_grown(argv[1]);
     return 0;
 }

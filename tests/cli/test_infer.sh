@@ -152,6 +152,27 @@ with two registers:
     and at most                                   2
 END
 prints score-of-less infer --score less.map exact.ctp
+# Leaf below work is alone at 96 then; below other:a it is at 112, as below deep.
+cat >expected <<'END'
+with two registers:
+                                              paths      calls
+  in all                                          9         36
+  precise                                    44.44%     61.11%
+  likely, and right                           0.00%      0.00%
+  ambiguous, the true path among them        55.56%     38.89%
+  missing                                     0.00%      0.00%
+  incorrect                                   0.00%      0.00%
+    said to be precise                        0.00%      0.00%
+  right among at most 2 paths                66.67%     75.00%
+  right among at most 3 paths               100.00%    100.00%
+  right among at most 5 paths               100.00%    100.00%
+  right among at most 10 paths              100.00%    100.00%
+  right among at most 20 paths              100.00%    100.00%
+  precise, by functions without places       66.67%     75.00%
+  degree of ambiguity, mean                    1.89       1.64
+    and at most                                   3
+END
+prints score-of-frames-that-grow infer --score grown.map exact.ctp
 
 # ---- What training never saw; one place
 
