@@ -68,7 +68,7 @@ _calltrail() {
             _calltrail_words functions callees callers threads
             return
         fi
-        _calltrail_words summary contexts topdown bottomup flat kctx structure flame threads processes phases ranks
+        _calltrail_words summary contexts topdown bottomup flat kctx structure paths flame threads processes phases ranks
         ;;
     -m) _calltrail_words time ;;
     --metric | --weight)

@@ -2,6 +2,7 @@
 #include "base/vec.h"
 #include "cli/commands.h"
 #include "edit/plan.h"
+#include "flow/flow_plan.h"
 #include "record/doctor.h"
 #include "record/leftovers.h"
 #include "record/target.h"
@@ -30,7 +31,8 @@ static const char usage[] =
     "With --edit: the calls and tail jumps of each FILE (a program or a library), or of a PROGRAM\n"
     "that the shell would find, and how each could be counted without a new build: in place,\n"
     "moved to another place, by a short jump to a place nearby (hop), by a jump that overlaps the\n"
-    "instruction behind it (pun), or not at all, with the reasons.\n"
+    "instruction behind it (pun), or not at all, with the reasons. And how many functions can be\n"
+    "relocated to count the paths through them.\n"
     "--list prints one line for each of them.\n";
 
 /* A file as it is, or else a program as the shell finds it; to be freed. */
@@ -65,6 +67,10 @@ static int print_edits(int count, char **files, bool list)
         else
             plan_print(&plan, file, stdout);
         plan_close(&plan);
+        if (!list && plan_of_kind(&flow_plans, &cache, file, &plan, &err) == CT_OK) {
+            flow_plan_print(&plan, file, stdout);
+            plan_close(&plan);
+        }
         free(file);
     }
     map_cache_close(&cache);

@@ -12,7 +12,12 @@
 static const uint64_t item_bytes[PLAN_SECTIONS] = {[PLAN_SITES] = sizeof(struct plan_site),
                                                    [PLAN_BY_RANK] = sizeof(uint32_t),
                                                    [PLAN_CODE] = 1,
-                                                   [PLAN_UNDECODED] = sizeof(uint32_t)};
+                                                   [PLAN_UNDECODED] = sizeof(uint32_t),
+                                                   [PLAN_ROUTINES] = sizeof(struct plan_routine),
+                                                   [PLAN_COPIES] = 1,
+                                                   [PLAN_COPY_FIXES] = sizeof(uint32_t),
+                                                   [PLAN_COPY_PIECES] = sizeof(struct plan_piece),
+                                                   [PLAN_COPY_HOOKS] = sizeof(struct plan_hook)};
 
 enum { ALIGN = 8 };
 
@@ -44,28 +49,12 @@ static bool put_sections(const struct plan_header *h, const void *const *items, 
     return good && put(padding, h->file_bytes - at, hash, out);
 }
 
-static int write_plan(const struct sites *sites, const struct map *map, FILE *out,
-                      struct ct_error *err)
+static int write_plan(struct plan_content *content, FILE *out, struct ct_error *err)
 {
-    struct plan_header h = {.magic = PLAN_MAGIC,
-                            .version = PLAN_VERSION,
-                            .header_bytes = sizeof h,
-                            .base = map->header->base,
-                            .sections = {[PLAN_SITES].count = sites->items.count,
-                                         [PLAN_BY_RANK].count = sites->by_rank.count,
-                                         [PLAN_CODE].count = sites->code.count,
-                                         [PLAN_UNDECODED].count = sites->undecoded.count},
-                            .function_count = sites->function_count,
-                            .unknown_bytes = sites->unknown_bytes};
-    const void *const items[PLAN_SECTIONS] = {[PLAN_SITES] = sites->items.items,
-                                              [PLAN_BY_RANK] = sites->by_rank.items,
-                                              [PLAN_CODE] = sites->code.items,
-                                              [PLAN_UNDECODED] = sites->undecoded.items};
-    for (size_t i = 0; i < sites->items.count; i++) {
-        const struct plan_site *s = &sites->items.items[i];
-        h.tiers[s->kind][s->tier]++;
-        h.reasons[s->reason]++;
-    }
+    struct plan_header h = content->header;
+    h.magic = PLAN_MAGIC;
+    h.version = PLAN_VERSION;
+    h.header_bytes = sizeof h;
     h.file_bytes = sizeof h;
     for (unsigned i = 0; i < PLAN_SECTIONS; i++) {
         h.sections[i].offset = h.file_bytes;
@@ -73,13 +62,58 @@ static int write_plan(const struct sites *sites, const struct map *map, FILE *ou
     }
     XXH3_state_t *hash = XXH3_createState();
     XXH3_64bits_reset(hash);
-    put_sections(&h, items, hash, NULL);
+    put_sections(&h, content->items, hash, NULL);
     h.hash = XXH3_64bits_digest(hash);
     XXH3_freeState(hash);
-    bool good = put(&h, sizeof h, NULL, out) && put_sections(&h, items, NULL, out);
+    bool good = put(&h, sizeof h, NULL, out) && put_sections(&h, content->items, NULL, out);
     good = good && fflush(out) == 0;
     return good ? CT_OK : ct_fail_errno(err, errno, "an edit plan cannot be written");
 }
+
+/* --- edit plans: of sites ----------------------------------------------------------------------
+ */
+
+static struct plan_content content_of(const struct sites *sites, const struct map *map)
+{
+    struct plan_content out = {
+        .header = {.base = map->header->base,
+                   .sections = {[PLAN_SITES].count = sites->items.count,
+                                [PLAN_BY_RANK].count = sites->by_rank.count,
+                                [PLAN_CODE].count = sites->code.count,
+                                [PLAN_UNDECODED].count = sites->undecoded.count},
+                   .function_count = sites->function_count,
+                   .unknown_bytes = sites->unknown_bytes},
+        .items = {[PLAN_SITES] = sites->items.items,
+                  [PLAN_BY_RANK] = sites->by_rank.items,
+                  [PLAN_CODE] = sites->code.items,
+                  [PLAN_UNDECODED] = sites->undecoded.items}};
+    for (size_t i = 0; i < sites->items.count; i++) {
+        const struct plan_site *s = &sites->items.items[i];
+        out.header.tiers[s->kind][s->tier]++;
+        out.header.reasons[s->reason]++;
+    }
+    return out;
+}
+
+static void make_edit_plan(const struct elf_file *file, const struct map *map,
+                           struct plan_content *out)
+{
+    struct sites *sites = must_calloc(1, sizeof *sites);
+    sites_find(file, map, sites);
+    *out = content_of(sites, map);
+    out->owned = sites;
+}
+
+static void free_edit_plan(struct plan_content *content)
+{
+    sites_free(content->owned);
+    free(content->owned);
+}
+
+const struct plan_kind edit_plans = {".plan", make_edit_plan, free_edit_plan};
+
+/* --- plans in the cache ------------------------------------------------------------------------
+ */
 
 static bool has_sections(const struct plan_header *h, size_t size)
 {
@@ -106,6 +140,8 @@ static int take_bytes(struct plan *p, const void *bytes, size_t size, struct ct_
     p->code = (const void *)(start + h->sections[PLAN_CODE].offset);
     p->undecoded = (const void *)(start + h->sections[PLAN_UNDECODED].offset);
     p->undecoded_count = (uint32_t)h->sections[PLAN_UNDECODED].count;
+    p->routines = (const void *)(start + h->sections[PLAN_ROUTINES].offset);
+    p->routine_count = (uint32_t)h->sections[PLAN_ROUTINES].count;
     return CT_OK;
 }
 
@@ -154,15 +190,14 @@ int plan_descriptor(const struct plan *p)
     return fd;
 }
 
-int plan_of_sites(const struct sites *sites, const struct map *map, struct plan *out,
-                  struct ct_error *err)
+static int build_in_memory(struct plan_content *content, struct plan *out, struct ct_error *err)
 {
     char *bytes = NULL;
     size_t size = 0;
     FILE *stream = open_memstream(&bytes, &size);
     if (!stream)
         return ct_fail_errno(err, errno, "no memory for an edit plan");
-    int status = write_plan(sites, map, stream, err);
+    int status = write_plan(content, stream, err);
     if (fclose(stream) != 0 && status == CT_OK)
         status = ct_fail_errno(err, errno, "no memory for an edit plan");
     if (status == CT_OK)
@@ -174,69 +209,71 @@ int plan_of_sites(const struct sites *sites, const struct map *map, struct plan 
     return status;
 }
 
-static int build(const char *elf_path, const struct map *map, const char *entry, struct plan *out,
-                 struct ct_error *err)
+static int build(const struct plan_kind *kind, const char *elf_path, const struct map *map,
+                 const char *entry, struct plan *out, struct ct_error *err)
 {
     struct elf_file file;
-    struct sites sites;
+    struct plan_content content;
     struct new_file made;
     CT_TRY(elf_open(elf_path, &file, err));
-    sites_find(&file, map, &sites);
+    kind->make(&file, map, &content);
     int status = CT_ERROR;
     if (entry && file_begin(entry, &made, NULL) == CT_OK) {
-        status = write_plan(&sites, map, made.stream, NULL);
+        status = write_plan(&content, made.stream, NULL);
         if (status != CT_OK)
             file_abandon(&made);
         else if ((status = file_commit(&made, NULL)) == CT_OK)
             status = open_entry(entry, out);
     }
     if (status != CT_OK)
-        status = plan_of_sites(&sites, map, out, err);
-    sites_free(&sites);
+        status = build_in_memory(&content, out, err);
+    kind->free(&content);
     elf_close(&file);
     return status;
 }
 
 /* The plan's entry in the cache: the map's, with another ending. */
-static char *entry_of(const char *map_entry)
+static char *entry_of(const struct plan_kind *kind, const char *map_entry)
 {
     static const char ending[] = ".map";
     size_t length = map_entry ? strlen(map_entry) : 0;
     if (length <= strlen(ending))
         return NULL;
-    return must_format("%.*s.plan%s", (int)(length - strlen(ending)), map_entry, ending);
+    return must_format("%.*s%s%s", (int)(length - strlen(ending)), map_entry, kind->ending, ending);
 }
 
 /* The plan that is in the cache, without a look at the map: both are checked by hashes, and those
  * of the largest modules take milliseconds. */
-static int open_cached(const struct map_cache *cache, const char *elf_path, struct plan *out)
+static int open_cached(const struct plan_kind *kind, const struct map_cache *cache,
+                       const char *elf_path, struct plan *out)
 {
-    char *map_entry = map_cached_path(cache, elf_path), *entry = entry_of(map_entry);
+    char *map_entry = map_cached_path(cache, elf_path), *entry = entry_of(kind, map_entry);
     int status = entry ? open_entry(entry, out) : CT_ERROR;
     free(map_entry);
     free(entry);
     return status;
 }
 
-int plan_for_file(struct map_cache *cache, const char *elf_path, struct plan *out,
-                  struct ct_error *err)
+int plan_of_kind(const struct plan_kind *kind, struct map_cache *cache, const char *elf_path,
+                 struct plan *out, struct ct_error *err)
 {
     struct map map;
     *out = (struct plan){0};
-    if (open_cached(cache, elf_path, out) == CT_OK)
+    if (open_cached(kind, cache, elf_path, out) == CT_OK)
         return CT_OK;
     CT_TRY(map_for_file(cache, elf_path, &map, NULL, err));
-    char *entry = entry_of(map.entry_path);
-    int status = build(elf_path, &map, entry, out, err);
+    char *entry = entry_of(kind, map.entry_path);
+    int status = build(kind, elf_path, &map, entry, out, err);
     free(entry);
     map_close(&map);
     return status;
 }
 
-bool plan_is_cached(struct map_cache *cache, const char *elf_path)
+bool plan_of_kind_is_cached(const struct plan_kind *kind, struct map_cache *cache,
+                            const char *elf_path)
 {
     struct plan_header h = {0};
-    char *map_entry = map_cached_path(cache, elf_path), *entry = entry_of(map_entry);
+    char *map_entry = map_cached_path(cache, elf_path), *entry = entry_of(kind, map_entry);
     FILE *file = entry ? fopen(entry, "rbe") : NULL;
     bool is_there = file && fread(&h, sizeof h, 1, file) == 1 && h.magic == PLAN_MAGIC &&
                     h.version == PLAN_VERSION;
@@ -245,6 +282,25 @@ bool plan_is_cached(struct map_cache *cache, const char *elf_path)
     free(entry);
     free(map_entry);
     return is_there;
+}
+
+int plan_for_file(struct map_cache *cache, const char *elf_path, struct plan *out,
+                  struct ct_error *err)
+{
+    return plan_of_kind(&edit_plans, cache, elf_path, out, err);
+}
+
+bool plan_is_cached(struct map_cache *cache, const char *elf_path)
+{
+    return plan_of_kind_is_cached(&edit_plans, cache, elf_path);
+}
+
+int plan_of_sites(const struct sites *sites, const struct map *map, struct plan *out,
+                  struct ct_error *err)
+{
+    struct plan_content content = content_of(sites, map);
+    *out = (struct plan){0};
+    return build_in_memory(&content, out, err);
 }
 
 void plan_close(struct plan *p)

@@ -16,10 +16,31 @@ struct plan {
     const uint8_t *code;
     const uint32_t *undecoded; /* starts of functions that could not be decoded */
     uint32_t undecoded_count;
+    const struct plan_routine *routines;
+    uint32_t routine_count;
 };
+
+/* What a plan says, before it is written: counts of items in the header's sections, and those. */
+struct plan_content {
+    struct plan_header header;
+    const void *items[PLAN_SECTIONS];
+    void *owned;
+};
+
+/* A kind of plans: how its entries in the cache end, and how one is made. */
+struct elf_file;
+struct plan_kind {
+    const char *ending;
+    void (*make)(const struct elf_file *file, const struct map *map, struct plan_content *out);
+    void (*free)(struct plan_content *content);
+};
+
+extern const struct plan_kind edit_plans; /* of sites */
 
 int plan_for_file(struct map_cache *cache, const char *elf_path, struct plan *out,
                   struct ct_error *err);
+int plan_of_kind(const struct plan_kind *kind, struct map_cache *cache, const char *elf_path,
+                 struct plan *out, struct ct_error *err);
 
 /* Of bytes that stay the caller's, aligned to 8. The frame and the hash are checked; what the sites
  * say is not. */
@@ -37,6 +58,8 @@ void plan_close(struct plan *plan);
 
 /* Would plan_for_file find it in the cache? */
 bool plan_is_cached(struct map_cache *cache, const char *elf_path);
+bool plan_of_kind_is_cached(const struct plan_kind *kind, struct map_cache *cache,
+                            const char *elf_path);
 
 /* What can be changed, by kind and tier, and why not better: for people. */
 void plan_print(const struct plan *plan, const char *name, FILE *out);

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC   UINT64_C(0x0a6e616c706c6c63) /* "cllplan\n" */
-#define PLAN_VERSION 32
+#define PLAN_VERSION 40
 
 enum site_kind {
     SITE_CALL,          /* call rel32 */
@@ -99,8 +99,58 @@ enum plan_section_kind {
                        cold parts included, are found together */
     PLAN_CODE,      /* bytes of moved code, of which sites say where theirs begin */
     PLAN_UNDECODED, /* uint32_t: starts of functions whose bytes are not all instructions */
+    /* Of plans that relocate functions (flow/flow_plan.h), which have none of the above: */
+    PLAN_ROUTINES,    /* struct plan_routine, by start */
+    PLAN_COPIES,      /* bytes: the code of all copies, and the constants that it reads */
+    PLAN_COPY_FIXES,  /* uint32_t: where in the copies four bytes depend on the place; enum copy_fix
+                         in the lowest bits, the place above them */
+    PLAN_COPY_PIECES, /* struct plan_piece, by start */
+    PLAN_COPY_HOOKS,  /* struct plan_hook, by offset */
     PLAN_SECTIONS
 };
+
+/* A function, and where its counters are: one for each path, of eight bytes. */
+struct plan_routine {
+    uint32_t start;
+    uint32_t first; /* of all counters of the module */
+    uint32_t paths; /* 0: it stays where it is, */
+    uint8_t reason; /* for this: enum flow_reason (flow/flow_plan.h) */
+    uint8_t number; /* register of the path: a general one, or 16 and more, a vector register */
+    uint16_t unused;
+    uint32_t first_piece;
+};
+
+/* What is added to four bytes of a copy, when it is known where it lies. */
+enum copy_fix {
+    FIX_MODULE, /* the way from the copies to the module */
+    FIX_BASE,   /* the module's address */
+    FIX_TABLE,  /* where the thread's table of counters is, from %fs */
+    FIX_MIRROR, /* the same for its mirror of the stack */
+    FIX_SLOT,   /* the module's place in the table */
+    COPY_FIX_BITS = 3
+};
+
+/* A part of a copy, and what in the module it stands for. */
+struct plan_piece {
+    uint32_t start;  /* from the start of the copies */
+    uint32_t offset; /* in the module: of its first byte if it moves, of all of it otherwise */
+    uint16_t bytes;
+    uint16_t moves; /* instructions of the module as they are; 0: code that was put in */
+};
+
+/* A jump in the old code. */
+struct plan_hook {
+    uint32_t offset;
+    uint32_t target; /* in the copies; of a short one in the module */
+    uint32_t bytes;  /* 5, or 2: a short one, to another of these */
+};
+
+/*
+ * Behind a module's counters of paths are those for paths whose beginning is not known. The mirror
+ * of a stack is three times so long: the stack pointer at a call, the number of the
+ * path so far, and where the call returns to.
+ */
+enum { PLAN_MOST_PATHS = 2048, PLAN_MIRROR_BYTES = 4 << 20 };
 
 struct plan_section {
     uint64_t offset; /* in the file */
@@ -119,9 +169,14 @@ struct plan_header {
     uint32_t tiers[SITE_KINDS][SITE_TIERS];
     uint32_t reasons[SITE_REASONS]; /* of sites with TIER_PUN or TIER_NONE */
     uint32_t unknown_bytes;         /* of code that no site was looked for in */
+    uint32_t counter_count;         /* of all functions that are relocated, and those behind them */
+    uint32_t path_count;            /* of them: of paths */
+    uint32_t lost_counter;          /* where paths go on whose beginning is not known */
+    uint32_t unused;
 };
 
 static_assert(sizeof(struct plan_site) == 48, "layout");
+static_assert(sizeof(struct plan_piece) == 12 && sizeof(struct plan_routine) == 20, "layout");
 static_assert(sizeof(struct plan_header) % 8 == 0, "layout");
 
 #endif

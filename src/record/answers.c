@@ -64,7 +64,8 @@ static int find_plan(struct server *s, int file)
     bool wanted = is_wanted(s, path_of(file, path));
     if (wanted &&
         (s->engine->choose_plan ? s->engine->choose_plan(s->engine_options, s, path, &plan)
-                                : plan_for_file(&s->maps.cache, path, &plan, NULL)) != CT_OK)
+                                : plan_of_kind(record_engine_plans(s->engine), &s->maps.cache, path,
+                                               &plan, NULL)) != CT_OK)
         return -1;
     int fd = plan_descriptor(&plan);
     if (wanted)
@@ -142,7 +143,8 @@ static bool is_in_cache(struct server *s, uint32_t kind, const char *path)
 {
     if (kind == CHANNEL_MAP)
         return open_maps_has(&s->maps, path) || map_is_cached(&s->maps.cache, path);
-    return !is_wanted(s, path) || plan_is_cached(&s->maps.cache, path);
+    return !is_wanted(s, path) ||
+           plan_of_kind_is_cached(record_engine_plans(s->engine), &s->maps.cache, path);
 }
 
 /* In a child process. */
@@ -152,7 +154,8 @@ static void make_in_cache(struct server *s, uint32_t kind, const char *path)
     struct plan plan;
     if (kind == CHANNEL_MAP && map_for_file(&s->maps.cache, path, &map, NULL, NULL) == CT_OK)
         map_close(&map);
-    else if (kind == CHANNEL_PLAN && plan_for_file(&s->maps.cache, path, &plan, NULL) == CT_OK)
+    else if (kind == CHANNEL_PLAN && plan_of_kind(record_engine_plans(s->engine), &s->maps.cache,
+                                                  path, &plan, NULL) == CT_OK)
         plan_close(&plan);
     _exit(0);
 }

@@ -1,5 +1,7 @@
 #include "record/engine.h"
 
+#include "edit/plan.h"
+
 #include <string.h>
 
 #define ENGINE_DECLARED(name) extern const struct record_engine record_##name;
@@ -19,6 +21,11 @@ const struct record_engine *record_engine_named(const char *name)
         if (strcmp(engines[i]->name, name) == 0)
             return engines[i];
     return NULL;
+}
+
+const struct plan_kind *record_engine_plans(const struct record_engine *e)
+{
+    return !e->edits ? NULL : e->plans ? e->plans : &edit_plans;
 }
 
 const struct engine_option *record_engine_option(const struct record_engine *engine,

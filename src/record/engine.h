@@ -23,6 +23,7 @@ struct arena_view;
 struct frames;
 struct grown_tree;
 struct plan;
+struct plan_kind;
 struct record_options;
 struct server;
 struct server_arena;
@@ -80,8 +81,10 @@ struct record_engine {
     uint64_t first_arena_bytes;
     bool counts_always; /* what counts is what came between the images at both ends of --duration */
 
-    /* Is the code of a module to be edited? An engine without this edits none. */
+    /* Is the code of a module to be edited? An engine without this edits none. By which plans;
+     * NULL: those of sites. */
     bool (*edits)(const void *options, const char *path);
+    const struct plan_kind *plans;
 
     /* Another plan than that of all sites; `out` is closed by the caller. NULL: it is that one. */
     int (*choose_plan)(const void *options, struct server *server, const char *path,
@@ -139,6 +142,9 @@ static inline bool engine_edits(const struct record_engine *e, const void *optio
 /* The one of a number, 0 to ENGINE_COUNT - 1, the first being the default; NULL: there is none. */
 const struct record_engine *record_engine_at(uint32_t number);
 const struct record_engine *record_engine_named(const char *name);
+
+/* The plans by which it edits modules; NULL: it edits none. */
+const struct plan_kind *record_engine_plans(const struct record_engine *engine);
 
 /* The row of an option, or NULL. */
 const struct engine_option *record_engine_option(const struct record_engine *engine,

@@ -35,8 +35,8 @@ struct module {
 
 struct preparation {
     struct map_cache cache;
-    bool with_plans;            /* edit plans, too */
-    VEC(struct module) missing; /* modules without a map, largest first */
+    const struct plan_kind *plans; /* edit plans, too; NULL: none */
+    VEC(struct module) missing;    /* modules without a map, largest first */
 };
 
 /* The dynamic linker that the program names, to be freed; NULL when it names none. */
@@ -119,8 +119,8 @@ struct program_memory prepare_memory(const struct program_modules *modules)
 static void add_if_missing(struct preparation *p, const char *path)
 {
     struct stat status;
-    bool is_there =
-        p->with_plans ? plan_is_cached(&p->cache, path) : map_is_cached(&p->cache, path);
+    bool is_there = p->plans ? plan_of_kind_is_cached(p->plans, &p->cache, path)
+                             : map_is_cached(&p->cache, path);
     if (stat(path, &status) == 0 && !is_there)
         vec_push(&p->missing, (struct module){path, status.st_size});
 }
@@ -178,8 +178,8 @@ static void make_maps(struct preparation *p, _Atomic size_t *next, int report)
         struct plan plan;
         if (map_for_file(&p->cache, p->missing.items[i].path, &map, NULL, NULL) == CT_OK)
             map_close(&map);
-        if (p->with_plans &&
-            plan_for_file(&p->cache, p->missing.items[i].path, &plan, NULL) == CT_OK)
+        if (p->plans &&
+            plan_of_kind(p->plans, &p->cache, p->missing.items[i].path, &plan, NULL) == CT_OK)
             plan_close(&plan);
         if (write(report, "", 1) != 1)
             break; /* the parent does not wait any more */
@@ -261,9 +261,9 @@ void prepare_free(struct program_modules *modules)
     vec_free(&modules->paths);
 }
 
-void prepare_maps(const struct program_modules *modules, bool with_plans)
+void prepare_maps(const struct program_modules *modules, const struct plan_kind *plans)
 {
-    struct preparation p = {.with_plans = with_plans};
+    struct preparation p = {.plans = plans};
     map_cache_open(&p.cache);
     if (p.cache.folder) {
         for (size_t i = 0; i < modules->paths.count; i++)

@@ -15,12 +15,14 @@ struct program_modules {
 struct program_modules prepare_list(const char *path);
 void prepare_free(struct program_modules *modules);
 
+struct plan_kind;
+
 /*
  * Makes the maps, and for engines that edit the edit plans, that are not in the cache yet, on all
  * processors. What cannot be made now is no error: the server tries again when the program asks for
  * it.
  */
-void prepare_maps(const struct program_modules *modules, bool with_plans);
+void prepare_maps(const struct program_modules *modules, const struct plan_kind *plans);
 
 /* Where the program's memory comes from. */
 struct program_memory {

@@ -522,7 +522,8 @@ static int prepare(const struct record_options *options, const char *path, char 
     struct program_modules modules = prepare_list(path);
     int status = options->outside ? CT_OK : choose_runtime(options, &modules, path, runtime, err);
     if (status == CT_OK)
-        prepare_maps(&modules, options->engine->edits && !options->engine->by_height);
+        prepare_maps(&modules,
+                     options->engine->by_height ? NULL : record_engine_plans(options->engine));
     prepare_free(&modules);
     return status;
 }

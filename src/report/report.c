@@ -13,7 +13,7 @@ const char *report_name(enum report_kind kind)
 {
     static const char *const names[REPORT_KINDS] = {
         "summary", "contexts",  "topdown", "bottomup", "flat",  "callers", "callees",   "lines",
-        "threads", "processes", "phases",  "kctx",     "ranks", "flame",   "structure",
+        "threads", "processes", "phases",  "kctx",     "ranks", "flame",   "structure", "paths",
     };
     return names[kind];
 }
@@ -43,6 +43,11 @@ void report_prepare(const struct report_options *options, struct view_options *v
     view->without_bounds = !options->with_bounds && options->format == SHEET_TEXT;
     if (options->kind == REPORT_STRUCTURE)
         view->labels.identity = LABEL_BY_LINE;
+    if (options->kind == REPORT_PATHS) {
+        view->labels.identity = LABEL_BY_ADDRESS;
+        view->labels.fold_inlined = true;
+        view->metric = view->metric ? view->metric : "paths";
+    }
     if (options->kind != REPORT_LINES)
         return;
     view->labels.identity = options->assembly ? LABEL_BY_ADDRESS : LABEL_BY_LINE;
@@ -103,7 +108,7 @@ static void note_range(struct sheet *sheet)
 }
 
 /* What the numbers below are: metric, total, samples behind it, and how much of it is shown. */
-static void print_heading(struct sheet *sheet)
+static void print_heading(struct sheet *sheet, bool is_apart)
 {
     const struct view *view = sheet->view;
     const struct profile *p = view->profile;
@@ -128,6 +133,8 @@ static void print_heading(struct sheet *sheet)
     if (shown != view->total)
         sheet_note(sheet, "after filtering: %s, %.1f%%", amount_text(&sheet->scale, shown, total),
                    share_percent(shown, view->total));
+    if (is_apart)
+        sheet_note(sheet, "%s", "");
 }
 
 /* Functions that were found by what was typed, when they are several. */
@@ -214,9 +221,7 @@ int report_print(const struct view *view, const struct report_options *options,
             sheet_label(&sheet, choice.found.items[0].label, true, terminal->columns);
     options = &resolved;
     sheet.path_frames_max = options->depth_max;
-    print_heading(&sheet);
-    if (options->kind != REPORT_SUMMARY)
-        sheet_note(&sheet, "%s", "");
+    print_heading(&sheet, options->kind != REPORT_SUMMARY);
     if (choice.found.count > 1 && options->format == SHEET_TEXT) {
         list_matches(&sheet, &choice, options->function);
         sheet_note(&sheet, "%s", "");
@@ -252,6 +257,9 @@ int report_print(const struct view *view, const struct report_options *options,
         break;
     case REPORT_STRUCTURE:
         report_structure(&sheet, options);
+        break;
+    case REPORT_PATHS:
+        report_paths(&sheet, options);
         break;
     default:
         report_tree(&sheet, options, wanted, "rows", NULL);

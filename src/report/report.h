@@ -24,6 +24,7 @@ enum report_kind {
     REPORT_RANKS,
     REPORT_FLAME,
     REPORT_STRUCTURE,
+    REPORT_PATHS,
     REPORT_KINDS
 };
 
@@ -75,6 +76,7 @@ void report_ranks(struct sheet *sheet, const struct report_options *options);
 /* Does any process have a rank? */
 bool report_has_ranks(const struct profile *profile);
 void report_structure(struct sheet *sheet, const struct report_options *options);
+void report_paths(struct sheet *sheet, const struct report_options *options);
 
 /* Not a sheet, but a picture: SVG. */
 void report_flame(const struct view *view, const struct report_options *options, FILE *out);

@@ -66,6 +66,8 @@ struct engine {
     /* The other way round, for handlers that go on at a place of the program's: that may be in
      * code of the engine's now. */
     void (*enter_code)(struct walk_registers *registers);
+    void (*enter_context)(
+        ucontext_t *context); /* the same, where that takes other registers, too */
 
     /* For --verify: does it know the stack as a walk found it? Frames are outermost first. */
     bool (*agrees)(const struct walk_modules *modules, const struct walk_frame *frames,

@@ -15,7 +15,8 @@
     ROW(sample)                                                                                    \
     ROW(exact)                                                                                     \
     ROW(infer)                                                                                     \
-    ROW(encode)
+    ROW(encode)                                                                                    \
+    ROW(paths)
 
 #define ENGINE_NUMBER(name) ENGINE_##name,
 enum engine_number { ENGINE_LIST(ENGINE_NUMBER) ENGINE_COUNT };

@@ -58,10 +58,15 @@ static void enter(ucontext_t *context)
         .value = {
             [X86_RIP] = (uint64_t)registers[REG_RIP], [X86_RSP] = (uint64_t)registers[REG_RSP]}};
     struct thread *t = thread_self();
-    if (!t || t->of != guest || !engine()->enter_code)
+    if (!t || t->of != guest || !(engine()->enter_code || engine()->enter_context))
         return;
     uint32_t was_busy = t->busy;
     t->busy = 1;
+    if (engine()->enter_context) {
+        engine()->enter_context(context);
+        t->busy = was_busy;
+        return;
+    }
     engine()->enter_code(&place);
     t->busy = was_busy;
     registers[REG_RIP] = (greg_t)place.value[X86_RIP];

@@ -742,10 +742,19 @@ r03_dlopen_threads r27_tails r29_unwinds r31_storm r32_callbacks_gcc_O2 r42_raw_
 r51_low_limit r51_low_limit_threads r17_audit""".split()
 
 
+# And with engine paths, which relocates functions.
+PATHS = """r03_dlopen_threads r07_fork r07_vfork r08_short r09_anywhere r10_throw_gcc r11_longjmp r12_coroutines
+r23_registers r24_entries r25_tables_gcc_O2 r26_links_gcc_O2 r26_links_clang_folded r27_tails r27_tables_gcc_fixed r28_arguments_gcc_O2 r29_faults r29_handlers r29_in_stubs
+r29_unwinds r30_traps r31_storm r34_objects_gcc_O2 r35_same r35_changes r35_patches r42_raw_fork r42_fork_in_dlopen r46_pushes_gcc_O2
+r47_cold_gcc_O2 r48_small_stack r50_other_threads""".split()
+
+
 def is_selected(case, engine):
     """Part of the short run? What an editor may break is run by the engine that edits."""
     if engine == "encode":
         return case.name in ENCODE
+    if engine == "paths":
+        return case.name in PATHS
     if engine == "exact":
         return case.name in ALSO_EXACT or (
             bool(EDITING.match(case.name)) and case.is_first_way and case.name not in LONG)

@@ -31,8 +31,7 @@ static int protection_of(uint32_t flags)
            (flags & PF_X ? PROT_EXEC : 0);
 }
 
-/* Makes the module's code writable, or as it was. */
-static bool protect(const struct edit_request *r, bool writable)
+bool edit_protect(const struct edit_request *r, bool writable)
 {
     const ElfW(Phdr) *headers = r->headers;
     bool done = true;
@@ -47,14 +46,9 @@ static bool protect(const struct edit_request *r, bool writable)
     return done;
 }
 
-/* Does a site lie in code, with all that is to be changed? */
-static bool is_in_code(const struct edit_request *r, const struct plan_site *s)
+bool edit_is_code(const struct edit_request *r, uint64_t start, uint64_t end)
 {
     const ElfW(Phdr) *headers = r->headers;
-    uint64_t start = r->base + s->offset - s->moved_bytes;
-    /* The last bytes of a pun are those behind it; with prefixes, they are more. */
-    uint64_t bytes = s->tier == TIER_PUN ? s->length + 4u : s->length > 5 ? s->length : 5u;
-    uint64_t end = r->base + s->offset + bytes;
     for (unsigned i = 0; i < r->header_count; i++) {
         uint64_t low = r->bias + headers[i].p_vaddr;
         if (headers[i].p_type == PT_LOAD && (headers[i].p_flags & PF_X) && start >= low &&
@@ -62,6 +56,14 @@ static bool is_in_code(const struct edit_request *r, const struct plan_site *s)
             return true;
     }
     return false;
+}
+
+/* Does a site lie in code, with all that is to be changed? */
+static bool is_in_code(const struct edit_request *r, const struct plan_site *s)
+{
+    /* The last bytes of a pun are those behind it; with prefixes, they are more. */
+    uint64_t bytes = s->tier == TIER_PUN ? s->length + 4u : s->length > 5 ? s->length : 5u;
+    return edit_is_code(r, r->base + s->offset - s->moved_bytes, r->base + s->offset + bytes);
 }
 
 static void write_stubs(const struct edit_request *r, struct edited_module *m,
@@ -90,9 +92,8 @@ static void write_stubs(const struct edit_request *r, struct edited_module *m,
     guest->arena->sites_not_edited += not_edited;
 }
 
-/* A section of the plan, if it is all there. */
-static const void *section(const struct edit_request *r, enum plan_section_kind kind,
-                           uint64_t item_bytes, uint64_t least)
+const void *edit_section(const struct edit_request *r, enum plan_section_kind kind,
+                         uint64_t item_bytes, uint64_t least)
 {
     const struct plan_section *s = &((const struct plan_header *)r->plan)->sections[kind];
     if (s->count < least || s->offset > r->plan_bytes ||
@@ -101,7 +102,23 @@ static const void *section(const struct edit_request *r, enum plan_section_kind 
     return (const char *)r->plan + s->offset;
 }
 
-static bool is_plan(const struct edit_request *r)
+bool edit_ask_plan(struct edit_request *r)
+{
+    r->file = (int)raw_syscall4(SYS_openat, AT_FDCWD, (long)r->path, O_RDONLY | O_CLOEXEC, 0);
+    if (r->file < 0)
+        return false;
+    r->plan = channel_ask_plan(r->file, r->path, &r->plan_bytes);
+    return true;
+}
+
+void edit_forget_plan(struct edit_request *r, bool is_used)
+{
+    if (r->plan && !is_used)
+        raw_syscall3(SYS_munmap, (long)r->plan, (long)r->plan_bytes, 0);
+    raw_syscall3(SYS_close, r->file, 0, 0);
+}
+
+bool edit_is_plan(const struct edit_request *r)
 {
     const struct plan_header *h = r->plan;
     return h && r->plan_bytes >= sizeof *h && h->magic == PLAN_MAGIC &&
@@ -112,14 +129,14 @@ static bool is_plan(const struct edit_request *r)
 static bool take_plan(const struct edit_request *r, struct edited_module *m)
 {
     const struct plan_header *h = r->plan;
-    if (!is_plan(r))
+    if (!edit_is_plan(r))
         return false;
     const uint64_t count = h->sections[PLAN_SITES].count;
     *m = (struct edited_module){
         .base = r->base, .module_id = r->module_id, .plan = h, .site_count = (uint32_t)count};
-    m->sites = section(r, PLAN_SITES, sizeof *m->sites, 1);
-    m->by_rank = section(r, PLAN_BY_RANK, sizeof *m->by_rank, count);
-    m->code = section(r, PLAN_CODE, 1, 0);
+    m->sites = edit_section(r, PLAN_SITES, sizeof *m->sites, 1);
+    m->by_rank = edit_section(r, PLAN_BY_RANK, sizeof *m->by_rank, count);
+    m->code = edit_section(r, PLAN_CODE, 1, 0);
     return count <= UINT32_MAX && m->sites && m->by_rank && m->code;
 }
 
@@ -187,10 +204,10 @@ static bool apply(const struct edit_request *r, const struct stub_writer *writer
     m.device = file.st_dev;
     m.inode = file.st_ino;
     struct edited_module *kept = NULL;
-    if (protect(r, true) && stub_write_common(m.stubs, &m, writer))
+    if (edit_protect(r, true) && stub_write_common(m.stubs, &m, writer))
         kept = edited_add(&m);
     if (!kept) {
-        protect(r, false);
+        edit_protect(r, false);
         region_unmap(&m.region);
         return false;
     }
@@ -198,7 +215,7 @@ static bool apply(const struct edit_request *r, const struct stub_writer *writer
         pristine_map(kept, r);
     write_stubs(r, kept, writer);
     publish(kept);
-    protect(r, false);
+    edit_protect(r, false);
     return true;
 }
 
@@ -206,11 +223,9 @@ void edit_module(struct edit_request *r, const struct stub_writer *writer)
 {
     if (guest->arena->detach || guest->arena->not_resumed)
         return;
-    r->file = (int)raw_syscall4(SYS_openat, AT_FDCWD, (long)r->path, O_RDONLY | O_CLOEXEC, 0);
-    if (r->file < 0)
+    if (!edit_ask_plan(r))
         return;
-    r->plan = channel_ask_plan(r->file, r->path, &r->plan_bytes);
-    if (is_plan(r)) {
+    if (edit_is_plan(r)) {
         const struct plan_header *h = r->plan;
         guest->arena->functions_not_edited += (uint32_t)h->sections[PLAN_UNDECODED].count;
         guest->arena->unknown_bytes += h->unknown_bytes;
@@ -218,9 +233,7 @@ void edit_module(struct edit_request *r, const struct stub_writer *writer)
     bool is_edited = r->plan && apply(r, writer);
     /* A plan without sites is that of a module of which nothing was asked. */
     if (!is_edited &&
-        !(is_plan(r) && !((const struct plan_header *)r->plan)->sections[PLAN_SITES].count))
+        !(edit_is_plan(r) && !((const struct plan_header *)r->plan)->sections[PLAN_SITES].count))
         guest->arena->modules_not_edited++;
-    if (r->plan && !is_edited)
-        raw_syscall3(SYS_munmap, (long)r->plan, (long)r->plan_bytes, 0);
-    raw_syscall3(SYS_close, r->file, 0, 0);
+    edit_forget_plan(r, is_edited);
 }

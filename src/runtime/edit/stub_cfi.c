@@ -76,6 +76,8 @@ enum {
 
 enum { FDE_BYTES = 24, TABLE_ENTRY_BYTES = 8, GCC_SHIFT = 4 };
 
+static_assert(offsetof(struct plan_site, offset) == 0, "as an offset alone");
+
 /* A read of 8 bytes ends in the next row, or in the table behind the shapes. */
 static_assert(sizeof(struct stub_layout) == 8 && sizeof(struct stub_shape) == 4,
               "the expressions shift by 3 and by 2");
@@ -238,8 +240,9 @@ static void emit_return_address(struct emitter *e, const struct region_tables *t
     OPS(e, OP_LIT0 + ROW_MOVES, OP_AND, OP_PICK, 3, OP_PICK, 3); /* [.., pc, 0 or 1, place, row] */
     READ_FIELD(e, stub_row, at);
     OPS(e, OP_MINUS, OP_MUL, OP_PLUS); /* with the way from the row */
-    OPS(e, OP_PICK, 3, OP_CONST1U, sizeof(struct plan_site), OP_MUL);
-    push_address(e, (uint64_t)t->sites);
+    OPS(e, OP_PICK, 3, OP_CONST1U, t->offsets ? sizeof(uint32_t) : sizeof(struct plan_site),
+        OP_MUL);
+    push_address(e, t->offsets ? (uint64_t)t->offsets : (uint64_t)t->sites);
     OPS(e, OP_PLUS);
     READ_FIELD(e, plan_site, offset);
     OPS(e, OP_PLUS);

@@ -42,10 +42,11 @@ struct region_code {
 };
 
 /* What the unwind tables of a region read, as long as it is there. Four bytes more than all shapes
- * can be read. */
+ * and all offsets can be read. */
 struct region_tables {
     uint64_t base; /* of the sites' module */
     const struct plan_site *sites;
+    const uint32_t *offsets; /* instead of sites, if not NULL: where in the module they are */
     const struct stub_layout *layouts; /* of each site; they count from the start of the code */
     uint32_t site_count;
     const struct stub_shape *shapes;
