@@ -51,6 +51,40 @@ check "C++" 3 $?
 check "inert alone" inert "$(./snapshots)"
 check "inert under engine sample" inert "$("$calltrail" record -o sampled.ctp ./snapshots 2>/dev/null)"
 
+# ---- While a program pauses, nothing is known; then what is so. ----
+cat >pauses.c <<'C'
+#include <calltrail.h>
+#include <stdio.h>
+#include <string.h>
+static int __attribute__((noipa)) leaf(const char *who)
+{
+    struct ct_snapshot s;
+    struct ct_frame frames[8];
+    if (!ct_here(&s))
+        return 0;
+    if (ct_decode(&s, frames, 8) < 4)
+        return 1;
+    return strcmp(frames[2].function, who) ? 2 : 3;
+}
+static int __attribute__((noipa)) middle(const char *who) { return leaf(who) + 10; }
+static int __attribute__((noipa)) one(const char *who) { return middle(who) + 100; }
+static int __attribute__((noipa)) two(const char *who) { return middle(who) + 100; }
+int main(void)
+{
+    for (int i = 0; i < 3; i++) {
+        printf("%d ", one("one"));
+        ct_pause();
+        printf("%d ", two("two"));
+        ct_resume();
+        printf("%d %d\n", two("two"), one("one"));
+    }
+    return 0;
+}
+C
+gcc -O2 -fno-optimize-sibling-calls "${flags[@]}" -o pauses pauses.c || exit 1
+check "pauses" "113 110 113 113|113 110 113 113|113 110 113 113" \
+    "$("$calltrail" record --no-lines --engine encode -o pauses.ctp ./pauses | paste -sd '|')"
+
 # ---- A program that was not built for it. ----
 cat >asks.py <<'PYTHON'
 import ctypes

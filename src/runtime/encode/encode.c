@@ -237,6 +237,19 @@ void encode_forget_stacks(void)
     unlock_list(mask);
 }
 
+static _Atomic bool is_resting;
+
+void encode_rest(bool rests)
+{
+    is_resting = rests;
+    encode_forget_stacks();
+}
+
+bool encode_rests(void)
+{
+    return is_resting;
+}
+
 /* Targets of indirect calls: another module may come in this place. */
 void encode_module_unloaded(uint64_t start, uint64_t end, uint64_t since)
 {
@@ -557,7 +570,7 @@ void encode_slow(const struct slow_frame *f)
     uint64_t all = UINT64_MAX, before = 0;
     if (!mine && (!guest->arena || without_memory == guest->number))
         return; /* nothing is known, and that quickly */
-    if (may_call_nothing())
+    if (may_call_nothing() || is_resting)
         return;
     if (mine && mine->number == guest->number && !mine->busy && enter_quickly(mine, f))
         return;

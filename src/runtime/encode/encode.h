@@ -299,6 +299,10 @@ void encode_limited(void); /* the program has a limit for its memory */
 void encode_thread_ends(struct thread *thread);
 void encode_forget_stacks(void); /* what mirrors say holds no more */
 
+/* Calls are not seen from now on, or again: until then nothing is known of any stack. */
+void encode_rest(bool rests);
+bool encode_rests(void);
+
 /* As in struct engine. */
 void encode_module_unloaded(uint64_t start, uint64_t end, uint64_t since);
 

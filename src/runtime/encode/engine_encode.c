@@ -10,17 +10,27 @@ static void edit_loaded(struct edit_request *module)
     edit_module(module, &adding_stubs);
 }
 
+/* Frames come and go in the same places meanwhile, and no stub runs. */
+static void pause(void)
+{
+    edit_pause();
+    encode_rest(true);
+}
+
 static void go_on(void)
 {
-    if (edit_resume())
-        encode_forget_stacks(); /* frames may have come and gone in the same places */
+    edit_resume();
+    encode_rest(false);
 }
 
 static void rest(struct thread *thread, uint64_t sp)
 {
     (void)sp;
-    if (guest->arena->detach)
-        edit_detach(thread);
+    if (!guest->arena->detach)
+        return;
+    if (!encode_rests())
+        encode_rest(true);
+    edit_detach(thread);
 }
 
 const struct engine engine_encode = {.forked = encode_forget,
@@ -33,6 +43,6 @@ const struct engine engine_encode = {.forked = encode_forget,
                                      .leave_code = encode_leave_code,
                                      .enter_code = edited_enter,
                                      .agrees = encode_agrees,
-                                     .pauses = edit_pause,
+                                     .pauses = pause,
                                      .goes_on = go_on,
                                      .rests = rest};

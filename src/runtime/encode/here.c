@@ -115,7 +115,7 @@ static void take(struct encode_thread *t, void *argument)
 static int take_of(struct request *q)
 {
     *q->to = (struct dictionary_snapshot){0};
-    return encode_at_work(take, q) && q->is_taken;
+    return !encode_rests() && encode_at_work(take, q) && q->is_taken;
 }
 
 /* --- what the program calls ------------------------------------------------------------------- */
