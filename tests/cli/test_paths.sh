@@ -43,6 +43,16 @@ record jumps.ctp jump
 check "output with longjmp" "$(cat expected)" "$(cat printed)"
 check "paths that are left are not counted" "167 167 333 666" "$(counts jumps.ctp)"
 
+# A library that is loaded when threads have ended, and others go on with what they left.
+gcc -g -O1 -pthread -o later "$here/paths/later.c" &&
+    gcc -g -O1 -fno-if-conversion -shared -fPIC -o libsign.so "$here/paths/sign.c" || exit 1
+"$calltrail" record --engine paths -o later.ctp ./later ./libsign.so >printed 2>said
+check "library that comes later" "0 called" "$? $(cat printed)"
+check "its paths" "300 149700 150000" "$("$calltrail" report --view paths --json later.ctp | python3 -c "
+import json, sys
+print(' '.join(str(c) for c in sorted(r['count'] for r in json.load(sys.stdin)['rows']
+                                      if r['function'] == 'sign')))")"
+
 # By single steps, difference 0.
 "$truth" steps -- ./ways >/dev/null 2>&1
 compared=$(python3 "$here/oracle/paths_check.py" steps plain.ctp)

@@ -25,6 +25,7 @@ __thread uint64_t *paths_mirror = nobodys_mirror;
 /* Of a thread: private memory. */
 struct path_counters {
     uint64_t *table[COPIES_MOST];
+    uint32_t generation[COPIES_MOST]; /* of the module that these are for */
     uint64_t mirror[MIRROR_BYTES / sizeof(uint64_t)];
 };
 
@@ -49,9 +50,12 @@ static void *take_room(uint64_t bytes)
     return room;
 }
 
+static uint32_t generations[COPIES_MOST]; /* how many modules have had each number */
+
 static void give(struct thread *t, uint32_t number, uint64_t count, uint32_t module_id)
 {
     struct path_counters *c = t->of_engine;
+    c->generation[number] = generations[number];
     struct paths_thread *said = paths_thread_in(t->record);
     struct paths_area *area = take_room(sizeof *area + count * sizeof area->counters[0]);
     if (!area) {
@@ -71,6 +75,7 @@ bool counters_add(uint32_t number, uint64_t count, uint32_t module_id)
     nobodys_table[number] = map_private(count * sizeof(uint64_t));
     if (!nobodys_table[number])
         return false;
+    generations[number]++;
     for (struct thread *t = threads_lock(); t; t = t->next) {
         struct path_counters *c = t->of_engine;
         if (t->of == guest && t->record && c)
@@ -95,16 +100,21 @@ static uint32_t id_now(const struct copied_module *m)
 void counters_thread_begins(struct thread *t)
 {
     struct path_counters *c = t->of_engine;
-    if (!c) {
+    if (!c)
         c = map_private(sizeof *c);
-        if (!c)
-            return;
-        t->of_engine = c;
-        for (uint32_t number = 0; number < COPIES_MOST; number++) {
-            const struct copied_module *m = copies_at(number);
-            if (m)
-                give(t, number, m->counter_count, id_now(m));
-        }
+    if (!c)
+        return;
+    /* Modules may come meanwhile: nothing is ever missing in a table that is in use. */
+    for (uint32_t number = 0; number < COPIES_MOST; number++)
+        if (c->generation[number] != generations[number])
+            c->table[number] = nobodys_table[number];
+    t->of_engine = c;
+    for (uint32_t number = 0; number < COPIES_MOST; number++) {
+        const struct copied_module *m = copies_at(number);
+        if (m && c->generation[number] != generations[number])
+            give(t, number, m->counter_count, id_now(m));
+        if (!c->table[number])
+            c->table[number] = nobodys_table[number];
     }
     paths_mirror = c->mirror;
     paths_table = (uint64_t *const *)c->table;
