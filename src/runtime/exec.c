@@ -15,8 +15,10 @@
 #include "arch/x86_64/code_bytes.h"
 #include "arch/x86_64/syscall.h"
 #include "base/page.h"
+#include "runtime/arena_map.h"
 #include "runtime/channel.h"
 #include "runtime/confined.h"
+#include "runtime/engine.h"
 #include "runtime/event.h"
 #include "runtime/exec_environment.h"
 #include "runtime/exec_target.h"
@@ -100,6 +102,17 @@ static bool is_missing(int folder, const char *path, int flags, long *status)
     return *status == -ENOENT || *status == -ENOTDIR;
 }
 
+/*
+ * Most of its address space is the program's: with less than this it starts without us. Our own
+ * library, maps and arena take 40 MB; what engines that edit have for their first thread, and for
+ * stubs, up to 90 more.
+ */
+static bool leaves_room(void)
+{
+    const uint64_t least = 96 << 20, least_edited = 224 << 20;
+    return arena_limit() >= (engine()->leave_code ? least_edited : least);
+}
+
 static long call(int folder, const char *path, char *const arguments[], char *const environment[],
                  int flags)
 {
@@ -118,15 +131,21 @@ long exec_at(int folder, const char *path, char *const arguments[], char *const 
     enum leave leave = find_leave();
     struct exec_environment ours = {.variables = environment};
     bool is_followed = leave == LEAVE_ALL && follow;
-    bool is_host = is_followed && exec_is_host(folder, path, flags);
+    bool has_room = is_followed && leaves_room();
+    bool is_host = has_room && exec_is_host(folder, path, flags);
     if (is_host)
         ours = exec_environment_make(environment);
+    bool is_left_out = is_followed && !has_room && guest->arena;
+    if (is_left_out)
+        guest->arena->threads_not_sampled++;
     struct thread *t = stop_sampling(leave);
     status = call(folder, path, arguments, ours.variables, flags);
     exec_environment_free(&ours);    /* the new program did not come to be */
     if (status == -E2BIG && is_host) /* with our variables; what the program says may have room */
         status = call(folder, path, arguments, environment, flags);
-    if (is_followed && !is_host)
+    if (is_left_out)
+        guest->arena->threads_not_sampled--;
+    if (has_room && !is_host)
         channel_say_not_run();
     if (t)
         event_start(t);

@@ -499,6 +499,7 @@ CASES = [
     Case("r51_inherited", "r51_filters.c", arguments=["inherited"], complete=0.9,
          exact_not="a call that is new needs a system call, which a filter that was not seen forbids",
          checks=[ms("before_filter", 40)]),
+    Case("r51_child_limits"),
     Case("r51_dispatch", checks=[ms("burn_ms", 30)]),
     Case("r51_tsc", checks=[ms("without_stamps", 100)]),
     # 52: the signal that a profiler has taken

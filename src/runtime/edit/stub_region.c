@@ -42,6 +42,17 @@ static uint8_t *map_near(uint64_t start, uint64_t end, uint64_t bytes)
     return memory;
 }
 
+/* Where the program has a limit for its memory, a part of it is for stubs; the rest is its own. */
+static _Atomic uint64_t all_bytes;
+
+static bool is_room_for(uint64_t bytes)
+{
+    enum { PART = 4 };
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    raw_syscall4(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit);
+    return all_bytes + bytes <= limit.rlim_cur / PART;
+}
+
 /* To make a file longer than the program allows would send it a signal. */
 static bool may_have_file(uint64_t bytes)
 {
@@ -241,9 +252,10 @@ bool region_map(struct region *r, uint64_t low, uint64_t high, uint64_t code_byt
     r->code_bytes = page_round_up(code_bytes);
     r->data_bytes = page_round_up(data_bytes);
     r->bytes = r->head_bytes + r->code_bytes + r->data_bytes + PAGE_BYTES;
-    r->start = map_near(low, high, r->bytes);
+    r->start = is_room_for(r->bytes) ? map_near(low, high, r->bytes) : NULL;
     if (!r->start)
         return false;
+    all_bytes += r->bytes;
     r->code = r->start + r->head_bytes;
     r->data = r->code + r->code_bytes;
     map_file(r);
@@ -273,5 +285,6 @@ void region_unmap(struct region *r)
     if (withdraw(r))
         jit_list_remove(&((struct head *)r->start)->debugger);
     raw_syscall3(SYS_munmap, (long)r->start, (long)r->bytes, 0);
+    all_bytes -= r->bytes;
     *r = (struct region){0};
 }

@@ -6,6 +6,7 @@
 #include "runtime/encode/here.h"
 
 #include "arch/x86_64/syscall.h"
+#include "runtime/edit/no_mirror.h"
 #include "runtime/registers_here.h"
 #include "runtime/sample/sample.h"
 
@@ -13,17 +14,17 @@
 #include <sys/mman.h>
 
 /* Where every thread begins: nothing is found, and the slow way is taken. */
-static const char nothing[WORDS_MAPPED];
+static_assert((int)WORDS_MAPPED == (int)NO_MIRROR_BYTES, "every thread begins with that");
 
 __thread struct encode_reader encode_reader
-    __attribute__((tls_model("initial-exec"))) = {.words = nothing};
+    __attribute__((tls_model("initial-exec"))) = {.words = no_mirror};
 
 /* Has the program asked for the functions below? Only then it matters where threads were made. */
 static bool is_used;
 
 void encode_reader_forget(void)
 {
-    encode_reader = (struct encode_reader){.words = nothing};
+    encode_reader = (struct encode_reader){.words = no_mirror};
 }
 
 /* --- what a thread has for it ----------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #include "arch/x86_64/syscall.h"
 #include "runtime/arena.h"
 #include "runtime/confined.h"
+#include "runtime/edit/no_mirror.h"
 #include "runtime/edit/stubs.h"
 #include "runtime/exact/agrees.h"
 #include "runtime/exact/burst.h"
@@ -17,13 +18,12 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-/* Where every thread begins: nothing matches, so the first site of a thread takes the slow way. */
-static char nothing[MIRROR_MAPPED];
+static_assert((int)MIRROR_MAPPED == (int)NO_MIRROR_BYTES, "every thread begins with that");
 
-#define STATE_AT_FIRST ((struct exact_state){.mirror = nothing, .calls = BURST_NONE})
+#define STATE_AT_FIRST ((struct exact_state){.mirror = no_mirror, .calls = BURST_NONE})
 
 __thread struct exact_state exact_state
-    __attribute__((tls_model("initial-exec"))) = {.mirror = nothing, .calls = BURST_NONE};
+    __attribute__((tls_model("initial-exec"))) = {.mirror = no_mirror, .calls = BURST_NONE};
 
 __thread struct exact_thread *exact_mine __attribute__((tls_model("initial-exec")));
 

@@ -1,0 +1,3 @@
+#include "runtime/edit/no_mirror.h"
+
+char no_mirror[NO_MIRROR_BYTES];
