@@ -314,7 +314,7 @@ static void look(pid_t pid, const struct user_regs_struct *regs)
     if (r->blocks.items[block].first == insn)
         enter_block(m, routine, f, block, insn);
     else if (f->pending && f->pending != offset)
-        f->is_open = false; /* control has come from elsewhere into the midst of a block */
+        start_path(f, block, true); /* control has come from elsewhere into its midst */
     if (i->kind == INSN_CALL)
         f->pending = i->offset + i->length;
     else
