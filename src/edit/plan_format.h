@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC   UINT64_C(0x0a6e616c706c6c63) /* "cllplan\n" */
-#define PLAN_VERSION 40
+#define PLAN_VERSION 41
 
 enum site_kind {
     SITE_CALL,          /* call rel32 */

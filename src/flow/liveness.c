@@ -181,8 +181,9 @@ static flow_set live_before(const struct routine *r, struct flow_insn *i, flow_s
     case INSN_CALL:
         return live | i->uses | used_by_call(r, i);
     case INSN_RETURN:
-    case INSN_INDIRECT:
         return live | used_at_end(r, i);
+    case INSN_INDIRECT:
+        return live | used_at_end(r, i) | r->over_jumps;
     case INSN_STOP:
         return flow_at_return();
     default:
@@ -244,10 +245,24 @@ static bool update(struct routine *r, struct flow_block *b)
     return live != before;
 }
 
+/* Compilers compare before a switch what each of its cases then asks for. */
+static flow_set flags_at_landings(const struct routine *r)
+{
+    flow_set live = 0;
+    for (size_t k = 0; k < r->blocks.count; k++)
+        if (r->blocks.items[k].is_landing)
+            live |= r->insns.items[r->blocks.items[k].first].live;
+    return live & REG_BIT(REG_FLAGS);
+}
+
 void routine_live(struct routine *r)
 {
     for (bool again = true; again;) {
         again = false;
+        if (r->over_jumps != flags_at_landings(r)) {
+            r->over_jumps = REG_BIT(REG_FLAGS);
+            again = true;
+        }
         for (size_t k = r->blocks.count; k-- > 0;)
             if (r->blocks.items[k].is_reached)
                 again |= update(r, &r->blocks.items[k]);

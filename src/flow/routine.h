@@ -95,6 +95,7 @@ struct routine {
     unsigned part_count;
     uint8_t reason; /* enum flow_reason: it cannot be relocated */
     flow_set mentions, held;
+    flow_set over_jumps; /* the flags, if some place that an indirect jump may lead to uses them */
     VEC(struct flow_insn) insns;
     VEC(struct flow_block) blocks; /* by offset */
     struct flow_graph graph;

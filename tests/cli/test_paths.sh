@@ -53,6 +53,12 @@ import json, sys
 print(' '.join(str(c) for c in sorted(r['count'] for r in json.load(sys.stdin)['rows']
                                       if r['function'] == 'sign')))")"
 
+# Flags that are set before a switch and used behind it.
+gcc -g -O1 -no-pie -o flags "$here/paths/flags.c" || exit 1
+"$calltrail" record --engine paths -o flags.ctp ./flags >printed 2>said
+check "flags over a switch" "0 $(./flags)" "$? $(cat printed)"
+check "in a copy" 1 "$("$calltrail" report --view paths flags.ctp | grep -c ' less ' | sed 's/[1-9].*/1/')"
+
 # By single steps, difference 0.
 "$truth" steps -- ./ways >/dev/null 2>&1
 compared=$(python3 "$here/oracle/paths_check.py" steps plain.ctp)
