@@ -190,7 +190,7 @@ TMPDIR=/nowhere refused no-room-for-database 1 '/nowhere/.*database.*No such fil
 if command -v script >/dev/null; then
     for format in pprof sqlite; do
         script -qec "$CALLTRAIL export --to $format fixed.ctp" /dev/null >tty </dev/null
-        holds "terminal $format" grep -q "^calltrail export: $format is not for a terminal" tty
+        holds "terminal $format" grep -q "^calltrail export: $format is not written to a terminal" tty
     done
 else
     echo 'skip terminal: there is no script(1)'

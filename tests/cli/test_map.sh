@@ -361,7 +361,7 @@ if [ "$(id -u)" -eq 0 ]; then
 else
     check "an unreadable file" refuses 1 "$work/locked: cannot be opened: Permission denied" "$work/locked"
 fi
-check "no file" refuses 2 "a FILE is needed"
+check "no file" refuses 2 "a FILE is required"
 check "two files" refuses 2 "only one FILE is allowed" "$libc" "$libc"
 check "an unknown option" refuses 2 "unknown option '--nonsense'" --nonsense "$libc"
 full_output() { ! "$CALLTRAIL" map --unwind "$libc" >/dev/full 2>"$work/err1" && grep -q 'standard output cannot be written' "$work/err1"; }

@@ -13,7 +13,7 @@ build() { # program, source, compiler and flags
     shift 2
     "$@" -g -pthread -o "$work/$program" "tests/outside/$source.c" || echo "FAIL outside: $program cannot be built"
 }
-build deep deep gcc -O0 # with frame pointers
+build deep deep gcc -O0 -Wl,-z,now # with frame pointers; nothing is bound where it is deep
 for name in shares strict lives kernel_time service alternate spawn pairs reuse crowd; do
     build $name $name gcc -O1
 done

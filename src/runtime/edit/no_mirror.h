@@ -1,13 +1,14 @@
 /*
  * What threads begin with in place of a mirror of their stack (exact/mirror.h): nothing in it
- * matches, so the slow way is taken. That of exact and of those who read encode's is one, since no
- * process has both: it is address space of all that are recorded, and a program may have little.
+ * matches, so the slow way is taken. All engines have the same one, since no process has two of
+ * them: it is address space of all that are recorded, and a program may have little. Engine paths
+ * writes to it, where a thread is not known.
  */
 #ifndef RUNTIME_NO_MIRROR_H
 #define RUNTIME_NO_MIRROR_H
 
-enum { NO_MIRROR_BYTES = (8 << 20) + 4096 };
+enum { NO_MIRROR_BYTES = 12 << 20 };
 
-extern char no_mirror[NO_MIRROR_BYTES] __attribute__((visibility("hidden")));
+extern char no_mirror[NO_MIRROR_BYTES] __attribute__((visibility("hidden"), aligned(64)));
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "arch/x86_64/syscall.h"
 #include "runtime/confined.h"
+#include "runtime/edit/no_mirror.h"
 #include "runtime/edit/stubs.h"
 #include "runtime/encode/here.h"
 #include "runtime/engine.h"
@@ -18,12 +19,12 @@
 #include <sys/mman.h>
 
 /* Where every thread begins: nothing matches, so the first site of a thread takes the slow way. */
-static char nothing[WORDS_MAPPED];
+static_assert((int)WORDS_MAPPED <= (int)NO_MIRROR_BYTES, "every thread begins with that");
 
-#define STATE_AT_FIRST ((struct encode_state){.words = nothing})
+#define STATE_AT_FIRST ((struct encode_state){.words = no_mirror})
 
 __thread struct encode_state encode_state
-    __attribute__((tls_model("initial-exec"))) = {.words = nothing};
+    __attribute__((tls_model("initial-exec"))) = {.words = no_mirror};
 
 static __thread struct encode_thread *mine __attribute__((tls_model("initial-exec")));
 

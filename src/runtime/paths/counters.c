@@ -6,6 +6,7 @@
 #include "arch/x86_64/syscall.h"
 #include "runtime/arena.h"
 #include "runtime/confined.h"
+#include "runtime/edit/no_mirror.h"
 #include "runtime/modules.h"
 #include "runtime/paths/paths.h"
 #include "runtime/thread.h"
@@ -17,10 +18,10 @@
 enum { MIRROR_BYTES = 3 * PLAN_MIRROR_BYTES };
 
 static uint64_t *nobodys_table[COPIES_MOST];
-static uint64_t nobodys_mirror[MIRROR_BYTES / sizeof(uint64_t)];
+static_assert((int)MIRROR_BYTES <= (int)NO_MIRROR_BYTES, "every thread begins with that");
 
 __thread uint64_t *const *paths_table = (uint64_t *const *)nobodys_table;
-__thread uint64_t *paths_mirror = nobodys_mirror;
+__thread uint64_t *paths_mirror = (uint64_t *)(void *)no_mirror;
 
 /* Of a thread: private memory. */
 struct path_counters {
@@ -124,7 +125,7 @@ void counters_thread_ends(struct thread *t)
 {
     struct path_counters *c = t->of_engine;
     paths_table = (uint64_t *const *)nobodys_table;
-    paths_mirror = nobodys_mirror;
+    paths_mirror = (uint64_t *)(void *)no_mirror;
     if (!c || t->will_go_on)
         return;
     t->of_engine = NULL;
@@ -135,5 +136,5 @@ void counters_thread_ends(struct thread *t)
 void counters_forked(void)
 {
     paths_table = (uint64_t *const *)nobodys_table;
-    paths_mirror = nobodys_mirror;
+    paths_mirror = (uint64_t *)(void *)no_mirror;
 }
