@@ -140,7 +140,7 @@ def recover_too_early(suite, folder, chance):
         run.process.kill()
         run.process.wait()
         done = subprocess.run(command, env=suite.env, capture_output=True, text=True)
-        if done.returncode or "1 process goes on: this is what there is so far" not in done.stderr:
+        if done.returncode or "1 process goes on: this is what was measured so far" not in done.stderr:
             raise Failed("of a living program: %d, %r" % (done.returncode, done.stderr))
         early = run.profile().info["samples"]
         wait_for(lambda: sum(run.truth()[0].threads.values()) > early + 20, "more samples")
