@@ -79,6 +79,11 @@ if diff plain out >difference && [ ! -s err ]; then ok same-output; else fail sa
 status=$?
 if [ $status -eq 7 ]; then ok same-status; else fail same-status "$status: $(cat err)"; fi
 "$CALLTRAIL" info --all r.ctp >info
+# Where a page begins between the first frames of a low stack and where the runtime began, one time in ten, the
+# base of the stack is not known: all samples are whole walks then, and there is nothing to complete.
+if grep -q '^  by_height  *0$' info; then
+    echo 'skip grown heights: the stack was placed so that its base is not known; all walks are whole'
+else
 if grep -q '^  verify_differ  *0$' info && ! grep -q '^  verify_checked  *0$' info && grep -q '^  sites_not_edited  *0$' info; then
     ok heights-verified
 else
@@ -103,6 +108,7 @@ END
 if [ -s out ]; then fail paths "$(tail -1 out)"; else ok paths; fi
 refused map-of-other-frames 1 'was recorded with other frames' infer program.map r.ctp
 refused profile-of-other-frames 1 'was recorded with other frames' infer --unseen program.map r.ctp
+fi
 "$CALLTRAIL" merge -o both.ctp r.ctp exact.ctp 2>err || fail merged "$(cat err)"
 refused merged-with-other-frames 1 'was recorded with other frames' infer grown.map both.ctp
 mkdir other && cp program.c other && echo 'int other;' >>other/program.c || exit 1
