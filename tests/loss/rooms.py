@@ -91,7 +91,7 @@ def arena_cannot_grow(suite, folder, chance):
     """Samples for which there was no room are counted, and said to be lost."""
     path = os.path.join(folder, "p.ctp")
     command = [suite.path("contexts")]
-    done = run_at("/dev/shm", "3m", "true", [suite.calltrail, "record", "-F", "9999", "-o", path,
+    done = run_at("/dev/shm", "2m", "true", [suite.calltrail, "record", "-F", "9999", "-o", path,
                                             *command], suite.env)
     plain = subprocess.run(command, capture_output=True, text=True, env=suite.env)
     if done.stdout != plain.stdout or done.returncode != plain.returncode:

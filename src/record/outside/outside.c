@@ -304,6 +304,7 @@ void outside_read(struct outside *o, bool all)
 
 void outside_say_what_is_missing(const struct outside *o)
 {
+    enum { FEW = 5 }; /* of so few samples no share is said */
     uint64_t lost = 0;
     for (size_t i = 0; i < o->server->arenas.count; i++)
         lost += o->server->arenas.items[i].header->lost[LOST_IN_RING];
@@ -321,7 +322,7 @@ void outside_say_what_is_missing(const struct outside *o)
     if (o->by_height && o->cut * 100 > o->samples)
         fprintf(stderr, "calltrail: %.0f%% of the stacks have no height that is certain\n",
                 100.0 * (double)o->cut / (double)o->samples);
-    else if (o->cut * 100 > o->samples)
+    else if (o->cut > FEW && o->cut * 100 > o->samples)
         fprintf(stderr,
                 "calltrail: %.0f%% of the stacks are higher than the window of %u KB; --window 63 "
                 "is the most\n",
